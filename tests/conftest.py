@@ -1,0 +1,32 @@
+"""No test sees the user's home, and none leaves anything behind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+_OURS = ("MEMORYD_", "HERMES_", "HONCHO_")
+
+
+@pytest.fixture(autouse=True)
+def private_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """HOME, XDG_* and MEMORYD_HOME in a directory of this test's own; no other variable of ours is set.  Gives MEMORYD_HOME."""
+    root = tmp_path_factory.mktemp("home")
+    for name in [name for name in os.environ if name.startswith(_OURS)]:
+        monkeypatch.delenv(name)
+    for name, folder in _FOLDERS.items():
+        monkeypatch.setenv(name, str(root / folder))
+    return root / _FOLDERS["MEMORYD_HOME"]
+
+
+_FOLDERS = {
+    "HOME": ".",
+    "XDG_CONFIG_HOME": "config",
+    "XDG_DATA_HOME": "data",
+    "XDG_STATE_HOME": "state",
+    "XDG_CACHE_HOME": "cache",
+    "XDG_RUNTIME_DIR": "run",
+    "MEMORYD_HOME": "memoryd",
+}
