@@ -1,5 +1,19 @@
 """Values and rules: no I/O, no clock, no trio, no SQLite.  Everything here can be tested with plain calls."""
 
+from memoryd.core._config import CaptureConfig as CaptureConfig
+from memoryd.core._config import Config as Config
+from memoryd.core._config import DeadlineConfig as DeadlineConfig
+from memoryd.core._config import DeliveryConfig as DeliveryConfig
+from memoryd.core._config import GateConfig as GateConfig
+from memoryd.core._config import GateMode as GateMode
+from memoryd.core._config import Key as Key
+from memoryd.core._config import LogConfig as LogConfig
+from memoryd.core._config import LoggingConfig as LoggingConfig
+from memoryd.core._config import RecallConfig as RecallConfig
+from memoryd.core._config import StoreConfig as StoreConfig
+from memoryd.core._config import build_config as build_config
+from memoryd.core._config import config_keys as config_keys
+from memoryd.core._config import section_doc as section_doc
 from memoryd.core._events import Cursor as Cursor
 from memoryd.core._events import Deletion as Deletion
 from memoryd.core._events import Edit as Edit
