@@ -1,0 +1,157 @@
+"""What reaches the disk, and who may read it: barriers, directories, private files.  The calls that differ by platform are here."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from memoryd.errors import BarrierFailed, StoreBroken
+from memoryd.store._connection import wal_path
+from memoryd.store._errors import os_errors
+
+__all__ = ["WalBarrier", "data_sync", "free_bytes", "fsync_directory", "private_directory", "write_private"]
+
+PRIVATE_DIRECTORY = 0o700
+PRIVATE_FILE = 0o600
+
+
+if sys.platform == "darwin":
+
+    def data_sync(fd: int) -> None:
+        """Push the file's bytes to the platter; fsync alone stops at the drive's cache here."""
+        import fcntl
+
+        try:
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        except OSError:
+            os.fsync(fd)  # some file systems know only fsync
+
+else:
+
+    def data_sync(fd: int) -> None:
+        """Push the file's bytes, and the size needed to read them, to the disk."""
+        os.fdatasync(fd)
+
+
+class WalBarrier:
+    """Makes what was committed to the store at ``path`` safe against power loss, without a checkpoint.
+
+    It syncs the write-ahead log through a descriptor of its own.  (Only the ``-wal`` may be opened so: closing a descriptor of the
+    ``.db`` or ``-shm`` file would drop SQLite's locks.)  Any thread may call it.  ``fdatasync`` is a seam for tests.
+
+    After a failed sync the kernel may have dropped the pages and would call the next one a success, so every later :meth:`sync` fails
+    too, until :meth:`recovered` is told that a TRUNCATE checkpoint has moved the log's content into the file.
+    """
+
+    def __init__(self, path: Path, fdatasync: Callable[[int], None] = data_sync) -> None:
+        self.path = path
+        self.failed = False
+        self._wal = wal_path(path)
+        self._fdatasync = fdatasync
+        self._lock = threading.Lock()
+        self._fd: int | None = None
+
+    def sync(self) -> None:
+        """Return when everything committed before the call is on the disk; raises :class:`~memoryd.errors.BarrierFailed`."""
+        with self._lock:
+            if self.failed:
+                raise self._error("an earlier sync failed and no checkpoint has succeeded since")
+            try:
+                fd = self._current()
+                if fd is not None:
+                    self._fdatasync(fd)
+            except OSError as error:
+                self.failed = True
+                raise self._error(error.strerror or str(error)) from error
+
+    def recovered(self) -> None:
+        """A TRUNCATE checkpoint succeeded: the log is empty and the file was synced, so barriers count again."""
+        with self._lock:
+            self._forget()
+            self.failed = False
+
+    def close(self) -> None:
+        """Close the descriptor; the barrier may be used again and will open a new one."""
+        with self._lock:
+            self._forget()
+
+    def _current(self) -> int | None:
+        """A descriptor of the log that is at the path now; None where there is none: SQLite syncs the file before it removes the log."""
+        try:
+            there = os.stat(self._wal)
+        except FileNotFoundError:
+            self._forget()
+            return None
+        if self._fd is not None and not os.path.samestat(there, os.fstat(self._fd)):
+            self._forget()
+        if self._fd is None:
+            self._fd = os.open(self._wal, os.O_RDONLY | os.O_CLOEXEC)
+        return self._fd
+
+    def _forget(self) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+    def _error(self, problem: str) -> BarrierFailed:
+        return BarrierFailed(f"{self._wal} could not be synced: {problem}; check the disk", path=str(self.path))
+
+
+def fsync_directory(path: Path) -> None:
+    """Make the names in the directory survive power loss."""
+    with os_errors(path):
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def private_directory(path: Path) -> None:
+    """Create the directory and its missing parents, 0700 from the first instant, each synced into its parent.
+
+    Directories that exist keep their mode: an operator may have widened it on purpose.
+    """
+    missing = [p for p in (path, *path.parents) if not p.exists()]
+    for directory in reversed(missing):
+        with os_errors(directory):
+            try:
+                os.mkdir(directory, PRIVATE_DIRECTORY)
+            except FileExistsError:
+                pass  # another process was quicker
+        fsync_directory(directory.parent)
+    if not path.is_dir():
+        raise StoreBroken(f"{path} is in the way: it is not a directory; move it, or choose another home", path=str(path))
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replace the file at ``path`` as one step: readers and crashes see the old content or the new.  Mode 0600, synced."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    with os_errors(path):
+        try:
+            _write_new(draft, data)
+            os.replace(draft, path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+    fsync_directory(path.parent)
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(fd)
+
+
+def free_bytes(path: Path) -> int:
+    """Bytes that this user may still write on the file system of ``path``, which need not exist yet."""
+    existing = next(p for p in (path, *path.absolute().parents) if p.exists())
+    with os_errors(existing):
+        found = os.statvfs(existing)
+    return found.f_bavail * found.f_frsize
