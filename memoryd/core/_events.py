@@ -18,7 +18,7 @@ __all__ = [
 
 
 def new_event_id() -> bytes:
-    """128 random bits: the identity of an event, made once, at acceptance (DESIGN section 3)."""
+    """128 random bits: the identity of an event, made once, at acceptance."""
     return secrets.token_bytes(16)
 
 
@@ -33,8 +33,8 @@ class Turn:
     event_id: bytes = attrs.field(validator=is_bytes16)
     scope: Scope
     at: int = attrs.field(validator=not_negative)
-    user: str = attrs.field(validator=is_text)
-    assistant: str = attrs.field(validator=is_text)
+    user: str = attrs.field(validator=is_text, repr=False)
+    assistant: str = attrs.field(validator=is_text, repr=False)
     turn_id: str | None = attrs.field(default=None, validator=optional_text)
     message_ids: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
@@ -48,9 +48,9 @@ class MemoryWrite:
     scope: Scope
     at: int = attrs.field(validator=not_negative)
     key: str = attrs.field(validator=required_name)
-    value: str = attrs.field(validator=is_text)
+    value: str = attrs.field(validator=is_text, repr=False)
     type: str = attrs.field(default="preference", validator=required_name)
-    metadata: Mapping[str, Any] = attrs.field(factory=dict, converter=checked_metadata)
+    metadata: Mapping[str, Any] = attrs.field(factory=dict, converter=checked_metadata, repr=False)
 
 
 @attrs.frozen(slots=True)
@@ -71,8 +71,8 @@ class Edit:
     scope: Scope
     at: int = attrs.field(validator=not_negative)
     target: bytes = attrs.field(validator=is_bytes16)
-    user: str | None = attrs.field(default=None, validator=optional_text)
-    assistant: str | None = attrs.field(default=None, validator=optional_text)
+    user: str | None = attrs.field(default=None, validator=optional_text, repr=False)
+    assistant: str | None = attrs.field(default=None, validator=optional_text, repr=False)
 
 
 @attrs.frozen(slots=True)
@@ -97,7 +97,7 @@ class SessionMark:
     scope: Scope
     at: int = attrs.field(validator=not_negative)
     mark: str = attrs.field(validator=required_name)
-    data: Mapping[str, Any] = attrs.field(factory=dict, converter=checked_metadata)
+    data: Mapping[str, Any] = attrs.field(factory=dict, converter=checked_metadata, repr=False)
 
 
 @attrs.frozen(slots=True)

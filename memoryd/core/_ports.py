@@ -1,4 +1,4 @@
-"""The backend port (DESIGN section 5): what a place where memory is kept has to do.  ``memoryd.testing`` has its suite."""
+"""The backend port: what a place where memory is kept has to do.  ``memoryd.testing`` has its suite."""
 
 from __future__ import annotations
 

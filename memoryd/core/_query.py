@@ -11,7 +11,7 @@ from memoryd.errors import InvalidInput
 
 __all__ = ["MAX_LIMIT", "MAX_QUERY", "Query", "checked_limit"]
 
-MAX_QUERY = 4096  # characters that are looked at (facts/retrieval.md section 2)
+MAX_QUERY = 4096  # characters that are looked at
 MAX_LIMIT = 1000
 
 

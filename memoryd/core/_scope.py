@@ -1,4 +1,4 @@
-"""Scope: whose memory a call is about.  It travels in a :class:`contextvars.ContextVar` and is captured at the call (DESIGN G6)."""
+"""Scope: whose memory a call is about.  It travels in a :class:`contextvars.ContextVar` and is captured at the call."""
 
 from __future__ import annotations
 

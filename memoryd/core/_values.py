@@ -39,7 +39,7 @@ def to_micros(value: datetime) -> int:
 
 @attrs.frozen(slots=True)
 class Accepted:
-    """What happened to an event (DESIGN G1).
+    """What happened to an event.
 
     ``state``: *journaled* (on disk, survives kill -9), *held* (the log was locked; in bounded memory, ``seq`` is None), *refused*
     (not kept; only host adapters see it, the Python API raises), *off* (private scope, or the null backend).

@@ -1,0 +1,91 @@
+"""What ``status()`` says.  Nothing here holds text of a turn, a memory or a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import attrs
+
+__all__ = ["BackendStatus", "GateStatus", "LogStatus", "State", "Status", "TaskStatus"]
+
+State = Literal["ok", "degraded", "broken", "off"]
+
+
+@attrs.frozen(slots=True)
+class LogStatus:
+    """The event log.  ``power_safe``: everything up to ``synced`` survives power loss, and barriers succeed; ``held`` and ``refused``
+    count events (held now, refused since open)."""
+
+    path: str
+    state: State
+    head: int = 0
+    synced: int = 0
+    bytes: int = 0
+    wal_bytes: int = 0
+    power_safe: bool = True
+    held: int = 0
+    held_bytes: int = 0
+    refused: int = 0
+    erasing: int = 0
+    quarantined: int = 0
+    last_error: str = ""
+
+
+@attrs.frozen(slots=True)
+class BackendStatus:
+    """One backend.  ``backlog`` events wait for it, the oldest for ``oldest_age`` seconds; ``degraded_since`` and ``recovered_at`` are
+    microseconds since the epoch; ``owner`` is the pid that delivers to a remote backend, where one does."""
+
+    name: str
+    label: str
+    role: Literal["primary", "mirror", "history"]
+    state: State
+    cursor: int = 0
+    backlog: int = 0
+    oldest_age: float = 0.0
+    degraded_since: int | None = None
+    recovered_at: int | None = None
+    recovered: int = 0
+    last_error: str = ""
+    dead: int = 0
+    owner: int | None = None
+    rows: Mapping[str, int] = attrs.field(factory=dict)
+
+
+@attrs.frozen(slots=True)
+class GateStatus:
+    """The gate of this profile.  ``mode`` is what a checkpoint would meet now; ``released`` names sessions with a release."""
+
+    mode: str
+    path: str
+    fallback: str = ""
+    refusals: int = 0
+    released: tuple[str, ...] = ()
+    bytes: int = 0
+    warning: str = ""
+
+
+@attrs.frozen(slots=True)
+class TaskStatus:
+    """One supervised child of the nursery: how often it crashed, and with which class of error last."""
+
+    name: str
+    state: Literal["running", "restarting", "failed", "ended"]
+    crashes: int = 0
+    last_error: str = ""
+
+
+@attrs.frozen(slots=True)
+class Status:
+    """The whole runtime; ``state`` is the worst of its parts."""
+
+    state: State
+    profile: str
+    home: str
+    directory: str
+    log: LogStatus | None
+    backends: tuple[BackendStatus, ...]
+    gate: GateStatus
+    tasks: tuple[TaskStatus, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,343 @@
+"""The event log: append, read, barrier.  The system of record and the queue of every backend."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+from memoryd.core import Accepted, Cursor, Entry, Event, decode_event, encode_event, kind_of
+from memoryd.errors import BarrierFailed, ClosedError, StoreError, StoreLocked
+from memoryd.journal._held import Held, Row
+from memoryd.journal._room import Room
+from memoryd.journal._spool import list_spool, quarantine, read_spool, remove_spool, write_spool
+from memoryd.store import (
+    Connection, Options, ProfileStore, Schema, WalBarrier, connect, fsync_directory, load_migrations, load_queries, prepare,
+    wal_size,
+)
+
+__all__ = ["Journal", "Limits"]
+
+SQL = load_queries("memoryd.journal", "queries.sql")
+SCHEMA = Schema("log", load_migrations("memoryd.journal"))
+
+_APPEND = SQL["append"]
+_BUSY_MS = 5  # the longest an append waits for another process's lock before the event is held
+_RETRY_ROWS = 64
+_RETRY_BYTES = 1 << 20
+
+
+@attrs.frozen(slots=True)
+class Limits:
+    """Bounds of a journal, in bytes; 0 means none, ``free_floor`` None the default."""
+
+    max_bytes: int = 0
+    held_max_bytes: int = 16 << 20
+    free_floor: int | None = None
+    wal_cap_bytes: int = 8 << 20
+
+
+class Journal:
+    """One profile's log.  Every method may be called from any thread; ``append`` is fast enough to be called inline on a loop.
+
+    Three connections: one appends (and writes the small tables), one reads, one checkpoints the WAL, so that neither a long read nor
+    a checkpoint delays an append.
+    """
+
+    def __init__(self, profile: ProfileStore, limits: Limits, *, vfs: str | None = None) -> None:
+        self.path = profile.directory / "log.db"
+        self._spool_directory = profile.directory / "spool"
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._read_lock = threading.Lock()
+        prepare(self.path, SCHEMA, profile, vfs=vfs)
+        self._writer = connect(self.path, Options(synchronous="NORMAL", busy_ms=_BUSY_MS, autocheckpoint=0), vfs=vfs)
+        self._reader = connect(self.path, Options(readonly=True, busy_ms=2000), vfs=vfs)
+        self._keeper = connect(self.path, Options(synchronous="NORMAL", busy_ms=100, autocheckpoint=0), vfs=vfs)
+        self._barrier = WalBarrier(self.path)
+        self._barrier_lock = threading.Lock()
+        self._keep_lock = threading.Lock()
+        self._room = Room(self.path, limits.max_bytes, limits.free_floor)
+        self._held = Held(limits.held_max_bytes)
+        self._closed = False
+        self.power_safe = True
+        self.synced = 0
+        self.last_seq = 0
+        self.refused = 0
+        self.quarantined = 0
+        self.last_error = ""
+        self._begin()
+
+    def _begin(self) -> None:
+        """The barrier that an open begins with; it also makes the WAL exist, and its name durable, before the first append."""
+        with self._lock:
+            self._writer.set_busy_ms(2000)
+            try:
+                with self._writer.transaction("IMMEDIATE"):
+                    self._writer.run(SQL["first_open"], (secrets.token_hex(8),))
+                    self._writer.run(SQL["count_open"])
+            finally:
+                self._writer.set_busy_ms(_BUSY_MS)
+            self.epoch: str = self._writer.all(SQL["epoch"])[0][0]
+            self.last_seq = self._head_seq()
+        self.barrier()
+        fsync_directory(self.path.parent)
+
+    # -- append -------------------------------------------------------------------------------------------------------------
+
+    def append(self, event: Event, turn_key: bytes | None = None) -> Accepted:
+        """Commit ``event`` and return *journaled* with its seq; *held* where the log is locked, *refused* where it cannot grow.
+
+        With a ``turn_key`` that the log (or the held queue) has already, the first event is returned with reason ``duplicate``.
+        Raises only :class:`ClosedError` and :class:`ForkedError`.
+        """
+        row: Row = (event.event_id, turn_key, event.at, kind_of(event), encode_event(event))
+        with self._lock:
+            if self._closed:
+                raise ClosedError("the journal is closed: open the runtime again")
+            if self._held:
+                return self._hold(row)
+            problem = self._room.problem(len(row[4]))
+            if problem:
+                return self._refuse(problem)
+            try:
+                return self._commit(row)
+            except StoreLocked:
+                return self._hold(row)
+            except StoreError as error:
+                self.last_error = type(error).__name__
+                return self._refuse(error.cause)
+
+    def _commit(self, row: Row) -> Accepted:
+        if row[1] is not None:
+            return self._commit_once(row)
+        self.last_seq = seq = self._writer.insert(_APPEND, row)
+        return Accepted("journaled", seq, row[0].hex())
+
+    def _commit_once(self, row: Row) -> Accepted:
+        added = self._writer.one(SQL["append_once"], row)
+        if added is not None:
+            self.last_seq = added[0]
+            return Accepted("journaled", added[0], row[0].hex())
+        [(seq, event_id)] = self._writer.all(SQL["by_turn_key"], (row[1],))
+        return Accepted("journaled", seq, event_id.hex(), "duplicate")
+
+    def _hold(self, row: Row) -> Accepted:
+        first = self._held.holder_of(row[1])
+        if first is not None:
+            return Accepted("held", None, first.hex(), "duplicate")
+        if self._held.offer(row):
+            return Accepted("held", None, row[0].hex(), "locked")
+        return self._refuse("held-full")
+
+    def _refuse(self, reason: str) -> Accepted:
+        self.refused += 1
+        return Accepted("refused", None, "", reason)
+
+    # -- held ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def held(self) -> int:
+        return len(self._held)
+
+    @property
+    def held_bytes(self) -> int:
+        return self._held.bytes
+
+    def retry_held(self) -> int:
+        """Move some held events into the log, oldest first; returns how many are still held.  Never raises a store error."""
+        with self._lock:
+            if self._closed or not self._held:
+                return len(self._held)
+            rows = self._held.first(_RETRY_ROWS, _RETRY_BYTES)
+            try:
+                self._append_rows(rows)
+            except StoreError as error:
+                self.last_error = type(error).__name__
+            else:
+                self._held.drop(len(rows))
+            return len(self._held)
+
+    def _append_rows(self, rows: Sequence[Row]) -> None:
+        with self._writer.transaction("IMMEDIATE"):
+            for row in rows:
+                added = self._writer.one(SQL["append_once"], row)
+                self.last_seq = added[0] if added is not None else self.last_seq
+
+    # -- spool --------------------------------------------------------------------------------------------------------------
+
+    def ingest_spool(self) -> int:
+        """Take what earlier runs left in ``spool/`` into the log, each file exactly once; returns the number of events."""
+        count = 0
+        for path in list_spool(self._spool_directory):
+            try:
+                spooled = read_spool(path)
+            except FileNotFoundError:  # another process was faster
+                continue
+            count += self._ingest(path.name, spooled.rows)
+            if spooled.damaged:
+                self.quarantined += 1
+                quarantine(path)
+            else:
+                remove_spool(path)
+        self._forget_ingested()
+        return count
+
+    def _ingest(self, name: str, rows: Sequence[Row]) -> int:
+        with self._lock, self._writer.transaction("IMMEDIATE"):
+            if self._writer.one(SQL["is_ingested"], (name,)) is not None:
+                return 0
+            self._writer.run(SQL["ingested"], (name,))
+            for row in rows:
+                added = self._writer.one(SQL["append_once"], row)
+                self.last_seq = added[0] if added is not None else self.last_seq
+        return len(rows)
+
+    def _forget_ingested(self) -> None:
+        present = {path.name for path in list_spool(self._spool_directory)}
+        with self._lock:
+            for (name,) in self._writer.all(SQL["ingested_names"]):
+                if name not in present:
+                    self._writer.run(SQL["drop_ingested"], (name,))
+
+    # -- barrier ------------------------------------------------------------------------------------------------------------
+
+    def barrier(self) -> int:
+        """Make everything appended so far survive power loss; returns the seq that is safe now.
+
+        Raises :class:`BarrierFailed`.  A failed barrier is not retried into a success: :meth:`heal` has to write the log's pages to
+        the file first, because after a failed sync the kernel may have dropped what it could not write.
+        """
+        with self._barrier_lock:
+            upto = self.last_seq
+            if not self.power_safe:
+                self._heal()
+            try:
+                self._barrier.sync()
+            except BarrierFailed as error:
+                self.power_safe = False
+                self.last_error = type(error).__name__
+                raise
+            self.synced = max(self.synced, upto)
+            return self.synced
+
+    def _heal(self) -> None:
+        """After a failed barrier: copy the WAL into the file (with SQLite's own syncs) and begin a fresh WAL."""
+        try:
+            done = self.truncate_wal()
+            if done:
+                with self._lock:
+                    self._writer.run(SQL["count_open"])
+        except StoreError as error:
+            raise BarrierFailed(
+                f"{self.path}: an earlier sync failed and the log could not be rewritten ({error.cause}): check the disk",
+                path=str(self.path),
+            ) from error
+        if not done:
+            raise BarrierFailed(
+                f"{self.path}: an earlier sync failed and a reader still pins the log: it is tried again", path=str(self.path)
+            )
+        self.power_safe = True
+
+    def trim_wal(self, *, idle: bool = False) -> None:
+        """Copy the WAL into the file when it is above its cap, or when nothing else is going on; never waits for a reader."""
+        size = wal_size(self.path)
+        if size > self._limits.wal_cap_bytes or (idle and size):
+            with self._keep_lock:
+                self._keeper.checkpoint("PASSIVE")
+
+    def truncate_wal(self) -> bool:
+        """After an erasure: no byte of a cleared payload stays in the WAL.  False where a reader pins it."""
+        with self._keep_lock:
+            try:
+                self._keeper.checkpoint("TRUNCATE")
+            except StoreLocked:
+                return False
+        return True
+
+    # -- read ---------------------------------------------------------------------------------------------------------------
+
+    def head(self) -> Cursor:
+        """The last committed event of any process."""
+        with self._lock:
+            return Cursor(self.epoch, self._head_seq())
+
+    def _head_seq(self) -> int:
+        return int(self._writer.all(SQL["head"])[0][0] or 0)
+
+    def read(self, after: int, count: int = 512, max_bytes: int = 1 << 20) -> list[Entry]:
+        """The entries after seq ``after``, in order: at most ``count`` and about ``max_bytes``, at least one where there is one."""
+        entries: list[Entry] = []
+        size = 0
+        with self._read_lock, self._reader.transaction("DEFERRED"):
+            for seq, event_id, at, kind, payload in self._reader.execute(SQL["page"], (after, count)):
+                size += len(payload or b"")
+                if entries and size > max_bytes:
+                    break
+                entries.append(Entry(Cursor(self.epoch, seq), decode_event(event_id, at, kind, payload)))
+        return entries
+
+    def find(self, event_id: bytes) -> Entry | None:
+        """The entry with that event id, by a scan of the log (rare: forget and edit)."""
+        with self._read_lock:
+            row = self._reader.one(SQL["by_event_id"], (event_id,))
+        if row is None:
+            return None
+        seq, found, at, kind, payload = row
+        return Entry(Cursor(self.epoch, seq), decode_event(found, at, kind, payload))
+
+    def oldest_after(self, seq: int) -> int | None:
+        """When the first event after ``seq`` was accepted (its ``at``), or None where there is none."""
+        with self._read_lock:
+            row = self._reader.one(SQL["accepted_at"], (seq,))
+        return None if row is None else int(row[0])
+
+    def used_bytes(self) -> int:
+        return self._room.used()
+
+    def wal_bytes(self) -> int:
+        return wal_size(self.path)
+
+    @property
+    def connection(self) -> Connection:
+        """The writing connection, for the outbox and the erasures of this package; use :attr:`lock` around it."""
+        return self._writer
+
+    @property
+    def lock(self) -> threading.Lock:
+        return self._lock
+
+    # -- close --------------------------------------------------------------------------------------------------------------
+
+    def spool_held(self) -> Path | None:
+        """Write what is still held to ``spool/`` with fsync; the next open ingests it."""
+        with self._lock:
+            rows = list(self._held.all())
+            if not rows:
+                return None
+            path = write_spool(self._spool_directory, rows)
+            self._held.drop(len(rows))
+            return path
+
+    def close(self) -> None:
+        """End with a barrier; what is still held goes to ``spool/``.  Raises the first store error after closing everything."""
+        if self._closed:
+            return
+        problems: list[StoreError] = []
+        for step in (self.spool_held, self.barrier):
+            try:
+                step()
+            except StoreError as error:
+                problems.append(error)
+        with self._lock, self._read_lock, self._keep_lock:
+            self._closed = True
+            self._reader.close()
+            self._keeper.close()
+            self._writer.close()
+            self._barrier.close()
+        if problems:
+            raise problems[0]
+

@@ -1,0 +1,120 @@
+"""Forget: a tombstone in the log, then every file in turn.  Each step may be repeated; what is left goes on at the next open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import trio
+
+from memoryd.checkpoint import identities_of_turn
+from memoryd.core import Forget, Forgotten, Scope, Selection, Selector, Turn, new_event_id
+from memoryd.errors import BackendError, StoreError
+from memoryd.journal import Erasures, ErasePlan, PendingErasure
+from memoryd.recall import clear_spill
+from memoryd.runtime._kernel import Kernel
+
+__all__ = ["Forgetting"]
+
+
+@attrs.frozen(slots=True)
+class _Archive:
+    """What the archive erased, and where it found the same words elsewhere."""
+
+    erased: int
+    quoted: int
+
+
+class Forgetting:
+    """``forget`` erases now what it can; ``resume`` finishes what an earlier run left."""
+
+    def __init__(self, kernel: Kernel, forget_slots: Callable[[], None]) -> None:
+        self._kernel = kernel
+        self._forget_slots = forget_slots
+        self._busy = trio.Lock()
+
+    async def forget(self, scope: Scope, selector: Selector, timeout: float) -> Forgotten:
+        """Erase what ``selector`` means.  ``pending`` counts forgets that are not through yet."""
+        erasures = self._kernel.erasures
+        if erasures is None:
+            return await self._archive_only(selector)
+        async with self._busy:
+            selection = await self._kernel.sync_worker.run(erasures.select, selector)
+            plan = _plan(self._kernel.profile.key, selection, self._kernel.clock())
+            event = Forget(new_event_id(), scope, self._kernel.clock(), selection.seqs, selection.sessions)
+            accepted = await self._kernel.sync_worker.run(erasures.begin, event, plan)
+            self._kernel.wakeups.wake(accepted.seq or 0)
+            erased, quoted, pending = await self._finish_all(erasures, timeout, own=accepted.seq or 0)
+        return Forgotten(len(selection.entries) + erased, pending, quoted)
+
+    async def resume(self, timeout: float) -> int:
+        """Go on with forgets of earlier runs; returns how many are still pending."""
+        erasures = self._kernel.erasures
+        if erasures is None:
+            return 0
+        async with self._busy:
+            return (await self._finish_all(erasures, timeout, own=0))[2]
+
+    async def _finish_all(self, erasures: Erasures, timeout: float, own: int) -> tuple[int, int, int]:
+        """Every pending erasure, oldest first: (archive rows erased by ``own``, places where its words are quoted, still pending)."""
+        erased = quoted = left = 0
+        with trio.move_on_after(timeout):
+            pending = await self._kernel.sync_worker.run(erasures.pending)
+            left = len(pending)
+            for erasure in pending:
+                archive = await self._erase(erasures, erasure, timeout)
+                if archive is None:
+                    continue
+                left -= 1
+                if erasure.seq == own:
+                    erased, quoted = archive.erased, archive.quoted
+        return erased, quoted, left
+
+    async def _erase(self, erasures: Erasures, erasure: PendingErasure, timeout: float) -> _Archive | None:
+        """One forget, whole; None where a part could not be done yet."""
+        self._forget_slots()
+        try:
+            await self._kernel.sync_worker.run(erasures.clear, erasure)
+            await self._kernel.sync_worker.run(clear_spill, self._kernel.profile.directory / "spill")
+            archive = await self._kernel.gate_worker.run(self._erase_archive, erasure.plan)
+            if not await self._erase_projection(erasure.seq, timeout):
+                return None
+            finished = await self._kernel.sync_worker.run(erasures.finish, erasure)
+        except (BackendError, StoreError) as error:
+            self._kernel.log.warning("forget.pending", error=type(error).__name__)
+            return None
+        return archive if finished else None
+
+    def _erase_archive(self, plan: ErasePlan) -> _Archive:
+        erased, quoted = self._kernel.gate.erase(
+            plan.user, turns=plan.turns, sessions=plan.sessions, everything=plan.everything
+        )
+        return _Archive(erased, quoted)
+
+    async def _erase_projection(self, seq: int, timeout: float) -> bool:
+        history = self._kernel.history
+        if history is None:
+            return True
+        member, backend = history
+        if not await member.progress.reach(seq, timeout):
+            return False
+        await backend.erase_traces()
+        return True
+
+    async def _archive_only(self, selector: Selector) -> Forgotten:
+        """Under the null backend there is no log: the archive alone is erased, by session or whole."""
+        sessions = (selector.session,) if selector.whole_session and selector.session is not None else ()
+        plan = ErasePlan(selector.user, (), sessions, selector.everything)
+        archive = await self._kernel.gate_worker.run(self._erase_archive, plan)
+        return Forgotten(archive.erased, 0, archive.quoted)
+
+
+def _plan(key: bytes, selection: Selection, now: int) -> ErasePlan:
+    selector = selection.selector
+    turns = [
+        (entry.event.scope.session or "", identity)
+        for entry in selection.entries
+        if isinstance(entry.event, Turn)
+        for identity in identities_of_turn(key, entry.event.user, entry.event.assistant)
+    ]
+    return ErasePlan(selector.user, tuple(turns), selection.sessions, selector.everything, now)

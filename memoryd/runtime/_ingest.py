@@ -1,0 +1,156 @@
+"""From a host's call to an accepted event: plain calls, safe from any thread, that never wait for a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from memoryd.core import (
+    Accepted, Deletion, Edit, Event, MemoryWrite, Scope, SessionMark, Turn, check_name, check_text, current_scope, keyed, new_event_id,
+    to_micros,
+)
+from memoryd.errors import InvalidInput, JournalUnavailable
+from memoryd.recall import strip_echo
+from memoryd.runtime._kernel import Kernel
+from memoryd.runtime._messages import turn_marks
+
+__all__ = ["Ingest", "event_time"]
+
+_MAX_TURN = 64 << 20  # characters of one turn: far above any model's context, far below what SQLite can hold
+_OFF_NULL = Accepted("off", None, "", "null backend")
+_OFF_PRIVATE = Accepted("off", None, "", "private")
+_OFF_ECHO = Accepted("off", None, "", "echo")
+_REFUSALS = {
+    "full": "the disk is full or below store.free_floor: free some space",
+    "quota": "the log has reached log.max_bytes: raise it or forget something",
+    "read-only": "the log cannot be written: check the owner and permissions of the memoryd home",
+    "corrupt": "the log is damaged: see 'memoryd status'; nothing was deleted",
+    "held-full": "the log is locked by another process and what can be held in memory is full",
+}
+
+
+def event_time(value: object, now: int) -> int:
+    """``created_at`` as microseconds: None is ``now``; an aware or naive (UTC) datetime, seconds since the epoch, or ISO 8601 text."""
+    match value:
+        case None:
+            return now
+        case datetime():
+            return to_micros(value)
+        case bool():
+            raise InvalidInput("created_at", "expected a time, got bool")
+        case int() | float():
+            return _seconds(value)
+        case str():
+            try:
+                return to_micros(datetime.fromisoformat(value))
+            except ValueError:
+                raise InvalidInput("created_at", "expected ISO 8601, such as 2026-01-31T12:00:00Z") from None
+        case _:
+            raise InvalidInput("created_at", f"expected a time, got {type(value).__name__}")
+
+
+def _seconds(value: float) -> int:
+    if not 0 <= value < 253_402_300_800:  # the year 10000; also refuses NaN
+        raise InvalidInput("created_at", "expected seconds since the epoch, before the year 10000")
+    return int(value * 1_000_000)
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+class Ingest:
+    """Builds events from calls, under the scope of the calling context, and appends them."""
+
+    def __init__(self, kernel: Kernel, marker: str) -> None:
+        self._kernel = kernel
+        self._marker = marker
+        self._null = kernel.journal is None
+
+    def scope(self) -> Scope:
+        """The scope of the call, bound to this profile."""
+        self._kernel.check_open()
+        return current_scope().checked_for(self._kernel.profile.name)
+
+    def turn(
+        self, user: str, assistant: str, *, messages: object = None, turn_id: str | None = None, created_at: object = None
+    ) -> Accepted:
+        scope = self.scope()
+        scope.need_user()
+        scope.need_session()
+        said, answered = _turn_text("user", user), _turn_text("assistant", assistant)
+        if not said and not answered:
+            raise InvalidInput("turn", "user and assistant are both empty")
+        at = event_time(created_at, self._kernel.clock())
+        ids, parts = turn_marks(messages)
+        key = None if turn_id is None else self._turn_key(scope, check_name("turn_id", turn_id))
+        off = self._off(scope)
+        if off is not None:
+            return off
+        if self._marker in said or self._marker in answered:
+            said, answered = strip_echo(said, self._marker), strip_echo(answered, self._marker)
+            if not said and not answered:
+                return _OFF_ECHO
+        return self.append(Turn(new_event_id(), scope, at, said, answered, turn_id, ids, parts), key)
+
+    def _turn_key(self, scope: Scope, turn_id: str) -> bytes:
+        parts = (_utf8(scope.need_user()), _utf8(scope.need_session()), _utf8(turn_id))
+        return keyed(self._kernel.profile.key, "turn", *parts)
+
+    def store(self, key: str, value: str, metadata: Mapping[str, Any] | None, created_at: object = None) -> Accepted:
+        scope = self.scope()
+        scope.need_user()
+        at = event_time(created_at, self._kernel.clock())
+        text = strip_echo(_turn_text("value", value), self._marker)
+        kind = (metadata or {}).get("type", "preference") if isinstance(metadata, Mapping) else "preference"
+        event = MemoryWrite(new_event_id(), scope, at, check_name("key", key), text, check_name("metadata.type", kind), metadata)
+        return self._off(scope) or self.append(event)
+
+    def delete(self, key: str) -> Accepted:
+        scope = self.scope()
+        scope.need_user()
+        event = Deletion(new_event_id(), scope, self._kernel.clock(), check_name("key", key))
+        return self._off(scope) or self.append(event)
+
+    def edit_turn(self, target: bytes, user: str | None, assistant: str | None) -> Accepted:
+        scope = self.scope()
+        texts = [None if text is None else _turn_text(name, text) for name, text in (("user", user), ("assistant", assistant))]
+        event = Edit(new_event_id(), scope, self._kernel.clock(), target, *texts)
+        return self._off(scope) or self.append(event)
+
+    def mark(self, mark: str, data: Mapping[str, Any] | None) -> Accepted:
+        scope = self.scope()
+        scope.need_user()
+        scope.need_session()
+        event = SessionMark(new_event_id(), scope, self._kernel.clock(), check_name("mark", mark), data)
+        return self._off(scope) or self.append(event)
+
+    def _off(self, scope: Scope) -> Accepted | None:
+        """Where nothing may be recorded: the null backend, or a private scope (which its whole session keeps)."""
+        if self._null:
+            return _OFF_NULL
+        return _OFF_PRIVATE if self.is_private(scope) else None
+
+    def is_private(self, scope: Scope) -> bool:
+        default = self._kernel.config.capture.private
+        if scope.session is None or scope.user is None:
+            return default if scope.private is None else scope.private
+        return self._kernel.privacy.settle(scope.user, scope.session, scope.private, default)
+
+    def append(self, event: Event, turn_key: bytes | None = None) -> Accepted:
+        """Append and wake the writers; raises :class:`JournalUnavailable` for *refused*."""
+        assert self._kernel.journal is not None
+        accepted = self._kernel.journal.append(event, turn_key)
+        if accepted.state == "refused":
+            hint = _REFUSALS.get(accepted.reason, "the log cannot be written: see 'memoryd status'")
+            raise JournalUnavailable(accepted.reason, f"not recorded ({accepted.reason}): {hint}")
+        self._kernel.wakeups.wake(accepted.seq or 0)
+        return accepted
+
+
+def _turn_text(field: str, value: object) -> str:
+    text = check_text(field, value)
+    if len(text) > _MAX_TURN:
+        raise InvalidInput(field, f"is {len(text)} characters long; at most {_MAX_TURN} are allowed")
+    return text

@@ -1,0 +1,159 @@
+"""What the parts of a runtime share: the profile's stores, the backends, the wake-ups, the clock."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import attrs
+
+from memoryd.checkpoint import Gate
+from memoryd.core import Backend, BackendContext, Config, Cursor, HistoryBackend
+from memoryd.errors import ClosedError, ConfigError, ForkedError
+from memoryd.journal import Erasures, Journal, Limits, Outbox, Privacy
+from memoryd.log import Log
+from memoryd.runtime._plugins import make_backend
+from memoryd.runtime._progress import Progress
+from memoryd.runtime._wake import Wakeups
+from memoryd.store import ProfileStore, Worker
+
+__all__ = ["Kernel", "Member", "Role", "build_kernel", "now_micros"]
+
+Role = Literal["primary", "mirror", "history"]
+OnBug = Literal["contain", "raise"]
+
+
+def now_micros() -> int:
+    """The wall clock in microseconds since the epoch: written down, never waited on, never an order."""
+    return time.time_ns() // 1000
+
+
+@attrs.define(slots=True, eq=False)
+class Member:
+    """One backend of the runtime, with how far it is."""
+
+    name: str
+    role: Role
+    backend: Backend
+    progress: Progress = attrs.field(factory=Progress)
+    failures: int = 0
+    degraded_since: int | None = None
+    recovered_at: int | None = None
+    recovered: int = 0
+    last_error: str = ""
+    owner: int | None = None
+
+    def failed(self, error: str, now: int) -> None:
+        self.failures += 1
+        self.last_error = error
+        if self.degraded_since is None:
+            self.degraded_since = now
+
+    def succeeded(self, count: int, now: int) -> None:
+        if self.degraded_since is not None:
+            self.recovered_at, self.degraded_since, self.recovered = now, None, 0
+        self.failures = 0
+        self.recovered += count if self.recovered_at is not None else 0
+
+
+@attrs.define(slots=True, eq=False)
+class Kernel:
+    """Everything of an open runtime.  ``journal`` and what hangs on it are None under the null backend."""
+
+    home: Path
+    config: Config
+    profile: ProfileStore
+    gate: Gate
+    log: Log
+    on_bug: OnBug
+    journal: Journal | None
+    outbox: Outbox | None
+    erasures: Erasures | None
+    privacy: Privacy
+    members: tuple[Member, ...]
+    wakeups: Wakeups
+    sync_worker: Worker
+    read_worker: Worker
+    gate_worker: Worker
+    clock: Callable[[], int] = now_micros
+    pid: int = attrs.field(factory=os.getpid)
+    accepting: bool = True
+    running: bool = True
+
+    def check_open(self) -> None:
+        """Raise where the process forked after open, or the runtime was closed."""
+        if os.getpid() != self.pid:
+            raise ForkedError('memoryd was opened before a fork: open it in the child, or use Memory(fork="reopen")')
+        if not self.accepting:
+            raise ClosedError("this memoryd runtime is closed: open it again")
+
+    @property
+    def primary(self) -> Member | None:
+        return next((member for member in self.members if member.role == "primary"), None)
+
+    @property
+    def history(self) -> tuple[Member, HistoryBackend] | None:
+        """The local member, which serves history, listing and forget for every primary."""
+        for member in self.members:
+            if isinstance(member.backend, HistoryBackend):
+                return member, member.backend
+        return None
+
+    def log_cursor(self) -> Cursor:
+        """The head of the log (an empty cursor where there is none)."""
+        return self.journal.head() if self.journal is not None else Cursor("", 0)
+
+    def close_stores(self) -> None:
+        """Close what blocks: the journal (barrier and spool), the archive, the threads.  Raises the journal's error at the end."""
+        self.running = False
+        try:
+            if self.journal is not None:
+                self.journal.close()
+        finally:
+            self.gate.close()
+
+
+def build_kernel(home: Path, profile: ProfileStore, config: Config, on_bug: OnBug, wakeups: Wakeups, vfs: str | None) -> Kernel:
+    """Open the stores of ``profile``.  Blocking; backends are built, not opened."""
+    journal = None if config.backend == "null" else _open_journal(profile, config, vfs)
+    return Kernel(
+        home=home,
+        config=config,
+        profile=profile,
+        gate=Gate(profile, config.gate, vfs=vfs),
+        log=Log(config.logging.level, config.logging.format),
+        on_bug=on_bug,
+        journal=journal,
+        outbox=Outbox(journal) if journal is not None else None,
+        erasures=Erasures(journal) if journal is not None else None,
+        privacy=Privacy(journal, profile.key),
+        members=_members(profile, config, vfs),
+        wakeups=wakeups,
+        sync_worker=Worker("memoryd-sync"),
+        read_worker=Worker("memoryd-read"),
+        gate_worker=Worker("memoryd-gate"),
+    )
+
+
+def _open_journal(profile: ProfileStore, config: Config, vfs: str | None) -> Journal:
+    floor = None if config.store.free_floor == "auto" else config.store.free_floor
+    limits = Limits(config.log.max_bytes, config.log.held_max_bytes, floor, config.log.wal_cap_bytes)
+    return Journal(profile, limits, vfs=vfs)
+
+
+def _members(profile: ProfileStore, config: Config, vfs: str | None) -> tuple[Member, ...]:
+    roles: dict[str, Role] = {config.backend: "primary"}
+    roles.update(dict.fromkeys(config.mirrors, "mirror"))
+    if config.backend != "null":
+        roles.setdefault("local", "history")
+    return tuple(Member(name, role, make_backend(_context(name, profile, config, vfs))) for name, role in roles.items())
+
+
+def _context(name: str, profile: ProfileStore, config: Config, vfs: str | None) -> BackendContext:
+    if name == "auto":
+        raise ConfigError('backend: "auto" needs a configured cloud backend; choose "local" or "null"')
+    settings = {"language": config.language, **config.backends.get(name, {})} if name == "local" else config.backends.get(name, {})
+    return BackendContext(name, profile.directory, profile.name, profile.instance, profile.key, settings, vfs)

@@ -1,0 +1,168 @@
+"""Opening and closing: one nursery owns every task; closing drains to a deadline in a shielded scope."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import Any, Literal
+
+import trio
+
+from memoryd.core import Config
+from memoryd.errors import BackendError, StoreError
+from memoryd.recall import fence_marker
+from memoryd.runtime._deliver import Delivery
+from memoryd.runtime._keep import Barrier, HeldRetry, Maintenance
+from memoryd.runtime._kernel import Kernel, Member, build_kernel
+from memoryd.runtime._owner import Owner
+from memoryd.runtime._project import Projection
+from memoryd.runtime._runtime import Runtime
+from memoryd.runtime._supervise import Child, supervise
+from memoryd.runtime._wake import Wakeups
+from memoryd.settings import load_config, resolve_home
+from memoryd.store import open_profile
+
+__all__ = ["OpenRuntime", "open_runtime"]
+
+
+def open_runtime(
+    home: str | os.PathLike[str] | None = None,
+    profile: str = "default",
+    config: Config | Mapping[str, Any] | None = None,
+    *,
+    on_bug: Literal["contain", "raise"] | None = None,
+    vfs: str | None = None,
+) -> OpenRuntime:
+    """An async context manager that opens the memory of ``profile`` below ``home``.
+
+    ``home`` defaults to ``$MEMORYD_HOME``, else the user's data directory.  ``config`` is a :class:`~memoryd.Config` used as it is, or
+    a mapping of keys over what files and environment say.  ``on_bug="raise"`` ends the runtime at a bug in one of its tasks instead of
+    containing it (the default where ``memoryd.testing`` is loaded).  ``vfs`` names an SQLite VFS, for tests.
+
+    Raises :class:`ConfigError`, :class:`StoreError` and its subclasses, :class:`BackendNotFound`.
+    """
+    if on_bug is None:
+        on_bug = "raise" if "memoryd.testing" in sys.modules else "contain"
+    return OpenRuntime(home, profile, config, on_bug, vfs)
+
+
+class OpenRuntime:
+    """The context manager.  An error of the body leaves it as it is, not wrapped in a group."""
+
+    def __init__(
+        self,
+        home: str | os.PathLike[str] | None,
+        profile: str,
+        config: Config | Mapping[str, Any] | None,
+        on_bug: Literal["contain", "raise"],
+        vfs: str | None,
+    ) -> None:
+        self._home = home
+        self._profile = profile
+        self._config = config
+        self._on_bug: Literal["contain", "raise"] = on_bug
+        self._vfs = vfs
+        self._nursery_manager = trio.open_nursery()
+        self._owner: Owner | None = None
+
+    async def __aenter__(self) -> Runtime:
+        wakeups = Wakeups()
+        self._kernel = kernel = await trio.to_thread.run_sync(self._build, wakeups)
+        try:
+            for member in kernel.members:
+                await member.backend.open()
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await self._close_everything()
+            raise
+        self._runtime = Runtime(kernel, fence_marker(kernel.profile.key))
+        self._nursery = await self._nursery_manager.__aenter__()
+        for name, run in self._tasks():
+            child = Child(name, run)
+            self._runtime.children.append(child)
+            self._nursery.start_soon(supervise, child, kernel.log, self._on_bug, name=f"memoryd {name}")
+        return self._runtime
+
+    def _build(self, wakeups: Wakeups) -> Kernel:
+        home = resolve_home(self._home)
+        config = self._config if isinstance(self._config, Config) else load_config(home, self._profile, self._config).config
+        kernel = build_kernel(home, open_profile(home, self._profile), config, self._on_bug, wakeups, self._vfs)
+        if kernel.journal is not None:
+            kernel.journal.ingest_spool()
+        return kernel
+
+    def _tasks(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
+        kernel = self._kernel
+        prefetcher, forgetting = self._runtime.parts
+        tasks: list[tuple[str, Callable[[], Awaitable[None]]]] = [("prefetch", prefetcher.run)]
+        if kernel.journal is None:
+            return tasks
+        tasks.append(("barrier", Barrier(kernel, kernel.journal).run))
+        tasks.append(("held", HeldRetry(kernel, kernel.journal).run))
+        tasks.append(("maintenance", Maintenance(kernel, kernel.journal, forgetting).run))
+        tasks += [(f"writer {member.name}", self._writer(member)) for member in kernel.members]
+        return tasks
+
+    def _writer(self, member: Member) -> Callable[[], Awaitable[None]]:
+        kernel = self._kernel
+        assert kernel.journal is not None and kernel.outbox is not None
+        if kernel.history is not None and kernel.history[0] is member:
+            return Projection(kernel, member, kernel.journal).run
+        if self._owner is None:
+            self._owner = Owner(kernel.profile.directory)
+        return Delivery(kernel, member, kernel.journal, kernel.outbox, self._owner).run
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        with trio.CancelScope(shield=True):
+            await self._drain()
+        self._nursery.cancel_scope.cancel()
+        ours = isinstance(error, (trio.Cancelled, BaseExceptionGroup))
+        try:
+            result = await self._nursery_manager.__aexit__(
+                kind if ours else None, error if ours else None, trace if ours else None
+            )
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._close_everything()
+        return result if ours else None
+
+    async def _drain(self) -> None:
+        """Stop accepting and drain what is quick to drain.  What is left is in the log."""
+        kernel = self._kernel
+        kernel.accepting = False
+        failed = any(child.state == "failed" for child in self._runtime.children)
+        if kernel.journal is not None and not failed:
+            with trio.move_on_after(kernel.config.deadlines.close * 0.6):
+                await self._drain_local()
+
+    async def _drain_local(self) -> None:
+        kernel = self._kernel
+        assert kernel.journal is not None
+        while kernel.journal.held:
+            await kernel.sync_worker.run(kernel.journal.retry_held)
+            await trio.sleep(0.01)
+        history = kernel.history
+        if history is not None:
+            await history[0].progress.reach(kernel.journal.last_seq, kernel.config.deadlines.close * 0.5)
+
+    async def _close_everything(self) -> None:
+        kernel = self._kernel
+        kernel.wakeups.close()
+        for member in kernel.members:
+            try:
+                await member.backend.aclose()
+            except (BackendError, StoreError) as error:
+                kernel.log.warning("runtime.close", backend=member.name, error=type(error).__name__)
+        if self._owner is not None:
+            self._owner.close()
+        try:
+            await trio.to_thread.run_sync(kernel.close_stores)
+        finally:
+            for worker in (kernel.sync_worker, kernel.read_worker, kernel.gate_worker):
+                worker.close()
+
+

@@ -1,0 +1,43 @@
+"""Finding backends: entry points in the group ``memoryd.backends``.  Enumerating imports nothing; only a chosen one is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import cast
+
+from memoryd.core import Backend, BackendContext, BackendFactory
+from memoryd.errors import BackendNotFound, BackendPermanent
+
+__all__ = ["available_backends", "make_backend"]
+
+GROUP = "memoryd.backends"
+
+
+def available_backends() -> Mapping[str, EntryPoint]:
+    """Every installed backend by name; of two with one name the first found counts."""
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=GROUP):
+        found.setdefault(point.name, point)
+    return found
+
+
+def make_backend(context: BackendContext) -> Backend:
+    """Load and build the backend that ``context`` names.  It is not opened.
+
+    Raises :class:`BackendNotFound` with the names there are, :class:`BackendPermanent` where its package cannot be imported or says
+    that it is not available.
+    """
+    points = available_backends()
+    point = points.get(context.name)
+    if point is None:
+        raise BackendNotFound(f'backend: "{context.name}" is not installed; there are: {", ".join(sorted(points))}')
+    try:
+        factory = cast(BackendFactory, point.load())
+    except ImportError as error:
+        raise BackendPermanent(f'backend "{context.name}" cannot be imported: {error}') from error
+    backend = factory(context)
+    available = backend.is_available()
+    if not available:
+        raise BackendPermanent(f'backend "{context.name}" is not available: {available.reason}')
+    return backend

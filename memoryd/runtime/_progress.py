@@ -1,0 +1,39 @@
+"""How far a backend is, as something that tasks can wait for."""
+
+from __future__ import annotations
+
+import trio
+
+__all__ = ["Progress"]
+
+
+class Progress:
+    """The highest log seq that a backend has applied.  Used from the loop thread only."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self._wanted = 0
+        self._moved = trio.Event()
+        self._urgent = trio.Event()
+
+    def advance(self, seq: int) -> None:
+        """The backend has everything up to ``seq`` now (a lower value, after a rebuild, is taken too)."""
+        self.seq = seq
+        moved, self._moved = self._moved, trio.Event()
+        moved.set()
+
+    async def reach(self, seq: int, timeout: float) -> bool:
+        """Wait until everything up to ``seq`` is applied; False where ``timeout`` seconds pass first."""
+        if self.seq >= seq:
+            return True
+        self._urgent.set()
+        with trio.move_on_after(timeout):
+            while self.seq < seq:
+                await self._moved.wait()
+        return self.seq >= seq
+
+    async def gather(self, seconds: float) -> None:
+        """Let more events arrive before the next batch, unless somebody is waiting for this one."""
+        with trio.move_on_after(seconds):
+            await self._urgent.wait()
+        self._urgent = trio.Event()

@@ -1,0 +1,83 @@
+"""The writer task of a backend that keeps its own cursor (local): exactly once, by any process, nobody waits for an owner."""
+
+from __future__ import annotations
+
+import trio
+
+from memoryd.core import Cursor, RetryPolicy, backoff
+from memoryd.errors import BackendError, MemorydError, StoreError
+from memoryd.journal import Journal
+from memoryd.runtime._kernel import Kernel, Member
+from memoryd.runtime._wake import wait_for_wake
+
+__all__ = ["Projection"]
+
+_POLL = 0.5  # seconds between looks for what other processes have appended
+_GATHER = 0.004
+_BATCH = 512
+_BATCH_BYTES = 1 << 20
+_RETRY = RetryPolicy(first=0.02, cap=0.5)
+
+
+class Projection:
+    """Brings one self-positioned backend up to the log, again and again."""
+
+    def __init__(self, kernel: Kernel, member: Member, journal: Journal) -> None:
+        self._kernel = kernel
+        self._member = member
+        self._journal = journal
+        self._wakeups = kernel.wakeups.subscribe()
+        self._cursor: Cursor | None = None
+
+    async def run(self) -> None:
+        """Until cancelled, or until the wake-ups end."""
+        while True:
+            try:
+                while await self._step():
+                    pass
+                woken = await wait_for_wake(self._wakeups, _POLL)
+            except trio.EndOfChannel:
+                return
+            except (BackendError, StoreError) as error:
+                await self._after_failure(error)
+                continue
+            if woken:
+                await self._member.progress.gather(_GATHER)
+
+    async def _after_failure(self, error: MemorydError) -> None:
+        self._member.failed(type(error).__name__, self._kernel.clock())
+        self._cursor = None
+        if self._member.failures in (1, 10) or self._member.failures % 100 == 0:
+            self._kernel.log.warning("projection.failed", backend=self._member.name, error=type(error).__name__)
+        await trio.sleep(backoff(_RETRY, self._member.failures, 0.5))
+
+    async def _step(self) -> bool:
+        """Apply one batch; True where there may be more."""
+        cursor = await self._position()
+        entries = await self._kernel.read_worker.run(self._journal.read, cursor.seq, _BATCH, _BATCH_BYTES, abandon=True)
+        if not entries:
+            self._member.succeeded(0, self._kernel.clock())
+            return False
+        outcomes = await self._member.backend.apply(entries)
+        done = [outcome.kind in ("ok", "permanent") for outcome in outcomes]
+        applied = done.index(False) if False in done else len(done)
+        if applied < len(entries):
+            self._cursor = None
+            if outcomes[applied].kind == "gap":
+                return True
+        if applied:
+            self._advance(entries[applied - 1].cursor)
+            self._member.succeeded(applied, self._kernel.clock())
+        return applied == len(entries)
+
+    async def _position(self) -> Cursor:
+        if self._cursor is None:
+            own = await self._member.backend.position()
+            stranger = own is None or own.epoch != self._journal.epoch or own.seq > self._journal.head().seq
+            self._advance(Cursor(self._journal.epoch, 0) if stranger or own is None else own)
+        assert self._cursor is not None
+        return self._cursor
+
+    def _advance(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._member.progress.advance(cursor.seq)

@@ -1,0 +1,155 @@
+"""Reading: recall, prefetch's lookup, keyed reads.  Local is always there; a remote primary answers first and has a deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+import attrs
+import trio
+
+from memoryd.core import (
+    Context, Entry, Hit, HistoryBackend, Memory, MemoryVersion, Query, Recall, Scope, check_name, check_text, checked_limit,
+)
+from memoryd.errors import BackendError, DeadlineExceeded, InvalidInput, MemorydError, StoreError
+from memoryd.recall import merge, render, scan_tail
+from memoryd.runtime._ingest import event_time
+from memoryd.runtime._kernel import Kernel, Member
+
+__all__ = ["Reading"]
+
+T = TypeVar("T")
+_TAIL = 1024  # events that are scanned while the projection is behind
+_TAIL_BYTES = 4 << 20
+
+
+class Reading:
+    """The reading half of a runtime.  Every method ends inside its own deadline."""
+
+    def __init__(self, kernel: Kernel, marker: str) -> None:
+        self._kernel = kernel
+        self._marker = marker
+
+    # -- recall -------------------------------------------------------------------------------------------------------------
+
+    async def recall(self, scope: Scope, query: Query, timeout: float) -> Recall:
+        """At most ``query.limit`` hits, best first; what could not be reached in time is said in ``behind`` and ``stale``."""
+        history = self._kernel.history
+        primary = self._kernel.primary
+        if history is None or primary is None:
+            return Recall(source="null")
+        own = self._kernel.journal.last_seq if self._kernel.journal is not None else 0
+        started = trio.current_time()
+        if primary.role == "primary" and primary is not history[0]:
+            answered = await self._from_primary(primary, own, query, timeout * 0.6)
+            if answered is not None:
+                return answered
+            return attrs.evolve(await self._from_local(*history, own, query, _left(started, timeout)), stale=True)
+        return await self._from_local(*history, own, query, timeout)
+
+    async def _from_primary(self, primary: Member, own: int, query: Query, timeout: float) -> Recall | None:
+        """The remote primary's answer, or None where it is behind the caller's last write, slow or down."""
+        if primary.progress.seq < own:
+            return None
+        try:
+            with trio.fail_after(timeout):
+                hits = await primary.backend.recall(query)
+        except (BackendError, trio.TooSlowError) as error:
+            primary.last_error = type(error).__name__
+            return None
+        return Recall(tuple(hits[: query.limit]), source=primary.name)
+
+    async def _from_local(self, member: Member, backend: HistoryBackend, own: int, query: Query, timeout: float) -> Recall:
+        with trio.move_on_after(timeout):
+            reached = await member.progress.reach(own, timeout * 0.4)
+            try:
+                hits = await backend.recall(query)
+            except (BackendError, StoreError) as error:
+                member.last_error = type(error).__name__
+                return Recall(behind=max(0, own - member.progress.seq), stale=True, source="none")
+            tail = [] if reached else await self._tail(member.progress.seq)
+            found = merge([hits, scan_tail(tail, query)], query.limit) if tail else hits
+            covered = tail[-1].seq if tail else member.progress.seq
+            return Recall(tuple(found), behind=max(0, own - covered), source=member.name)
+        return Recall(behind=max(0, own - member.progress.seq), stale=True, source="none")
+
+    async def _tail(self, after: int) -> Sequence[Entry]:
+        """What the log has beyond the projection: scanned, not indexed, and bounded."""
+        journal = self._kernel.journal
+        if journal is None:
+            return []
+        return await self._kernel.read_worker.run(journal.read, after, _TAIL, _TAIL_BYTES, abandon=True)
+
+    async def context(self, scope: Scope, text: str, timeout: float, *, prefetched: bool = False) -> Context:
+        """A recall rendered as the fenced block that a host injects."""
+        query = Query(scope.need_user(), check_text("query", text))
+        found = await self.recall(scope, query, timeout)
+        block = render(found.hits, marker=self._marker, budget=self._kernel.config.recall.budget_chars)
+        complete = found.behind == 0 and found.source != "none"
+        return Context(text, block, found.hits, found.source, prefetched, complete)
+
+    # -- keyed reads --------------------------------------------------------------------------------------------------------
+
+    async def retrieve(self, scope: Scope, key: str) -> Memory | None:
+        user = scope.need_user()
+        check_name("key", key)
+        return await self._ask("retrieve", None, lambda backend: backend.retrieve(user, key))
+
+    async def query(self, scope: Scope, text: str, limit: int) -> list[Memory]:
+        user = scope.need_user()
+        count = checked_limit(limit)
+        if not check_text("query", text) or not count:
+            return []
+        return await self._ask("query", [], lambda backend: backend.query(user, text, count))
+
+    async def list_keys(self, scope: Scope) -> list[str]:
+        user = scope.need_user()
+        return await self._ask("retrieve", [], lambda backend: backend.list_keys(user))
+
+    async def list_memories(self, scope: Scope, limit: int | None, offset: int) -> list[Memory]:
+        user = scope.need_user()
+        count = None if limit is None else checked_limit(limit)
+        start = checked_limit(offset) if offset <= 0 else offset
+        return await self._ask("retrieve", [], lambda backend: backend.list_memories(user, limit=count, offset=start))
+
+    async def history(self, scope: Scope, key: str, as_of: datetime | None) -> list[MemoryVersion]:
+        user = scope.need_user()
+        check_name("key", key)
+        return await self._ask("retrieve", [], lambda backend: backend.history(user, key, as_of=as_of))
+
+    async def find(self, scope: Scope, id: str) -> Hit | None:
+        user = scope.need_user()
+        if not isinstance(id, str) or not id:
+            raise InvalidInput("id", "expected the id of a turn or a memory")
+        return await self._ask("retrieve", None, lambda backend: backend.find(user, id))
+
+    async def _ask(self, deadline: str, nothing: T, ask: Callable[[HistoryBackend], Awaitable[T]]) -> T:
+        """Ask local, after it has the caller's own writes; raises :class:`DeadlineExceeded` rather than answer wrongly."""
+        history = self._kernel.history
+        if history is None or self._kernel.journal is None:
+            return nothing
+        member, backend = history
+        timeout: float = getattr(self._kernel.config.deadlines, deadline)
+        started = trio.current_time()
+        await member.progress.reach(self._kernel.journal.last_seq, timeout * 0.7)
+        try:
+            with trio.fail_after(_left(started, timeout)):
+                return await ask(backend)
+        except trio.TooSlowError:
+            raise DeadlineExceeded(f"memory did not answer within {timeout:g} s; see 'memoryd status'") from None
+        except MemorydError as error:
+            member.last_error = type(error).__name__
+            raise
+
+
+def _left(started: float, timeout: float) -> float:
+    return max(0.05, timeout - (trio.current_time() - started))
+
+
+def make_query(
+    scope: Scope, text: object, limit: object, as_of: object, session: str | None, labels: Mapping[str, str] | None
+) -> Query:
+    """A checked query of the scope's user; ``as_of`` takes what ``created_at`` takes."""
+    moment = None if as_of is None else event_time(as_of, 0)
+    return Query(scope.need_user(), text, checked_limit(limit), moment, session, labels or {})

@@ -1,0 +1,116 @@
+"""The truth about a runtime, gathered when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from memoryd.core import BackendStatus, LogStatus, Status, TaskStatus
+from memoryd.core import State as State
+from memoryd.errors import BackendError, StoreError
+from memoryd.runtime._kernel import Kernel, Member
+from memoryd.runtime._owner import read_owner
+from memoryd.runtime._supervise import Child
+
+__all__ = ["read_status"]
+
+_WORST = ("broken", "degraded", "ok", "off")
+
+
+async def read_status(kernel: Kernel, children: Iterable[Child]) -> Status:
+    """Every part's own state; the whole is the worst of them.  Reads the stores; never raises a store error."""
+    tasks = tuple(child.status() for child in children)
+    log = await kernel.sync_worker.run(_log_status, kernel) if kernel.journal is not None else None
+    backends = [await _member_status(kernel, member) for member in kernel.members]
+    gate = await kernel.gate_worker.run(kernel.gate.status)
+    states: list[State] = [member.state for member in backends]
+    states += [log.state] if log is not None else []
+    states += ["broken" for task in tasks if task.state == "failed"]
+    states += ["degraded"] if gate.warning else []
+    return Status(
+        state=_worst(states),
+        profile=kernel.profile.name,
+        home=str(kernel.home),
+        directory=str(kernel.profile.directory),
+        log=log,
+        backends=tuple(backends),
+        gate=gate,
+        tasks=tasks,
+        notes=_notes(kernel, tasks),
+    )
+
+
+def _worst(states: list[State]) -> State:
+    for state in _WORST:
+        if state in states:
+            return state  # type: ignore[return-value]  # _WORST lists exactly the members of State
+    return "ok"
+
+
+def _log_status(kernel: Kernel) -> LogStatus:
+    journal = kernel.journal
+    assert journal is not None and kernel.erasures is not None
+    try:
+        head, problem = journal.head().seq, ""
+        erasing = len(kernel.erasures.pending())
+    except StoreError as error:
+        head, erasing, problem = journal.last_seq, 0, type(error).__name__
+    degraded = not journal.power_safe or journal.held > 0 or journal.refused > 0
+    return LogStatus(
+        path=str(journal.path),
+        state="broken" if problem else "degraded" if degraded else "ok",
+        head=head,
+        synced=journal.synced,
+        bytes=journal.used_bytes(),
+        wal_bytes=journal.wal_bytes(),
+        power_safe=journal.power_safe,
+        held=journal.held,
+        held_bytes=journal.held_bytes,
+        refused=journal.refused,
+        erasing=erasing,
+        quarantined=journal.quarantined,
+        last_error=problem or journal.last_error,
+    )
+
+
+async def _member_status(kernel: Kernel, member: Member) -> BackendStatus:
+    info = member.backend.info
+    if kernel.journal is None:
+        return BackendStatus(info.name, info.label, member.role, "off")
+    head = kernel.journal.last_seq
+    rows, problem = await _counts(kernel, member)
+    waiting = max(0, head - member.progress.seq)
+    oldest = kernel.journal.oldest_after(member.progress.seq) if waiting else None
+    owner = read_owner(kernel.profile.directory / "owner.lock") if member.role != "history" else None
+    return BackendStatus(
+        name=info.name,
+        label=info.label,
+        role=member.role,
+        state="broken" if problem else "degraded" if member.degraded_since is not None else "ok",
+        cursor=member.progress.seq,
+        backlog=waiting,
+        oldest_age=max(0.0, (kernel.clock() - oldest) / 1e6) if oldest is not None else 0.0,
+        degraded_since=member.degraded_since,
+        recovered_at=member.recovered_at,
+        recovered=member.recovered,
+        last_error=problem or member.last_error,
+        dead=kernel.outbox.dead_count(member.name) if kernel.outbox is not None else 0,
+        owner=owner.pid if owner is not None else None,
+        rows=rows,
+    )
+
+
+async def _counts(kernel: Kernel, member: Member) -> tuple[Mapping[str, int], str]:
+    history = kernel.history
+    if history is None or history[0] is not member:
+        return {}, ""
+    try:
+        return await history[1].counts(), ""
+    except (BackendError, StoreError) as error:
+        return {}, type(error).__name__
+
+
+def _notes(kernel: Kernel, tasks: tuple[TaskStatus, ...]) -> tuple[str, ...]:
+    notes = [f"task {task.name} {task.state} after {task.crashes} crashes ({task.last_error})" for task in tasks if task.crashes]
+    if kernel.journal is not None and not kernel.journal.power_safe:
+        notes.append("the last sync of the log failed: what was journaled since survives kill -9, maybe not power loss")
+    return tuple(notes)
