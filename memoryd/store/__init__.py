@@ -8,6 +8,8 @@ from memoryd.store._connection import connect as connect
 from memoryd.store._connection import wal_path as wal_path
 from memoryd.store._connection import wal_size as wal_size
 from memoryd.store._errors import os_errors as os_errors
+from memoryd.store._faulty import Fault as Fault
+from memoryd.store._faulty import FaultyVFS as FaultyVFS
 from memoryd.store._filesystem import require_platform as require_platform
 from memoryd.store._migrate import Schema as Schema
 from memoryd.store._migrate import backup_path as backup_path

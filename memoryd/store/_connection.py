@@ -1,11 +1,11 @@
-"""A thin class around ``apsw.Connection``: pragmas asserted, errors of memoryd, refusal after a fork.  Nothing is added to a hot path."""
+"""A thin class around ``apsw.Connection``: pragmas asserted, errors of memoryd, refusal after a fork."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
 from urllib.parse import quote
@@ -201,10 +201,8 @@ class Connection:
     def _roll_back(self) -> None:
         if os.getpid() != self._pid or not self.raw.in_transaction:
             return
-        try:
+        with suppress(apsw.Error):  # SQLite leaves the transaction even then, and the first error is the one to tell
             self.raw.execute("ROLLBACK")
-        except apsw.Error:
-            pass  # SQLite leaves the transaction even when ROLLBACK reports the disk's error; the first error is the one to tell
 
     def _stop_at(self, deadline: float | None) -> None:
         self._deadline = deadline

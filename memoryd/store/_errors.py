@@ -70,8 +70,9 @@ def from_sqlite(error: apsw.Error, path: Path, system_errno: int = 0) -> Memoryd
     kind = BY_CLASS.get(type(error))
     if kind is None:
         return None
-    kind = _refined(kind, error.extendedresult, system_errno)
-    return kind(f"{path} {ADVICE[kind]} (SQLite: {error or type(error).__name__}, code {error.extendedresult})", path=str(path))
+    code: int = getattr(error, "extendedresult", 0)
+    kind = _refined(kind, code, system_errno)
+    return kind(f"{path} {ADVICE[kind]} (SQLite: {type(error).__name__}, code {code})", path=str(path))
 
 
 def raise_mapped(error: apsw.Error, path: Path, system_errno: int = 0) -> NoReturn:

@@ -11,10 +11,12 @@ from memoryd.errors import PlatformUnsupported, StoreBroken
 
 __all__ = ["file_system_type", "refuse_network", "require_platform"]
 
-REMOTE = frozenset(
-    "nfs nfs4 cifs smb smb2 smb3 smbfs afpfs webdav ncpfs coda afs 9p v9fs virtiofs vboxsf vmhgfs prl_fs "
-    "ceph glusterfs lustre gpfs beegfs orangefs pvfs2 ocfs2 gfs2 fuse macfuse osxfuse fusefs".split()
-)
+REMOTE = frozenset({
+    "nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afpfs", "webdav", "ncpfs", "coda", "afs",
+    "9p", "v9fs", "virtiofs", "vboxsf", "vmhgfs", "prl_fs",
+    "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "orangefs", "pvfs2", "ocfs2", "gfs2",
+    "fuse", "macfuse", "osxfuse", "fusefs",
+})
 ESCAPE = re.compile(r"\\([0-7]{3})")
 
 

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
@@ -39,7 +39,7 @@ class ProfileStore:
 
 def profile_directory(home: Path, name: str) -> Path:
     """Where the profile ``name`` lives: lower-case base32 of the name's SHA-256, 26 characters, so any name is a safe path."""
-    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
+    if not 0 < len(name) <= MAX_NAME:
         raise InvalidInput("profile", f"expected a name of 1 to {MAX_NAME} characters")
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
     return home / "profiles" / base64.b32encode(digest).decode("ascii")[:26].lower()
@@ -68,7 +68,7 @@ def _create(directory: Path, name: str) -> None:
     key = directory / "profile.key"
     if not key.exists():
         write_private(key, secrets.token_bytes(KEY_BYTES))
-    record = {"name": name, "instance": secrets.token_hex(16), "created": datetime.now(timezone.utc).isoformat()}
+    record = {"name": name, "instance": secrets.token_hex(16), "created": datetime.now(UTC).isoformat()}
     write_private(directory / "profile.json", json.dumps(record).encode("ascii") + b"\n")
 
 

@@ -7,6 +7,7 @@ import secrets
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from memoryd.errors import BarrierFailed, StoreBroken
@@ -118,11 +119,8 @@ def private_directory(path: Path) -> None:
     """
     missing = [p for p in (path, *path.parents) if not p.exists()]
     for directory in reversed(missing):
-        with os_errors(directory):
-            try:
-                os.mkdir(directory, PRIVATE_DIRECTORY)
-            except FileExistsError:
-                pass  # another process was quicker
+        with os_errors(directory), suppress(FileExistsError):  # another process may be quicker
+            os.mkdir(directory, PRIVATE_DIRECTORY)
         fsync_directory(directory.parent)
     if not path.is_dir():
         raise StoreBroken(f"{path} is in the way: it is not a directory; move it, or choose another home", path=str(path))

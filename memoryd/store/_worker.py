@@ -6,6 +6,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar, TypeVarTuple, cast
 
@@ -42,7 +43,7 @@ class _Job(Generic[T]):
             return
         try:
             self.value = self.context.run(self.fn)
-        except BaseException as error:  # handed to the caller, whatever it is; the thread itself goes on
+        except BaseException as error:  # noqa: BLE001 - handed to the caller, whatever it is; the thread itself goes on
             self.error = error
         self.done(self)
 
@@ -88,10 +89,8 @@ class Worker:
                 trio.lowlevel.reschedule(task)
 
         def done(_: _Job[T]) -> None:
-            try:
+            with suppress(trio.RunFinishedError):  # the loop ended before the call did: nobody is left to tell
                 token.run_sync_soon(wake)
-            except trio.RunFinishedError:
-                pass  # the loop ended before the call did: nobody is left to tell
 
         def abort(_: object) -> trio.lowlevel.Abort:
             nonlocal waiting
