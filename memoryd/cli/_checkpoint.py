@@ -1,0 +1,208 @@
+"""``memoryd checkpoint``: create, list, show, restore, verify."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from memoryd.cli._group import Options, command, pass_options, shared
+from memoryd.cli._output import busy, missing, plain, table, to_json, when, write_bytes, write_json, write_line
+from memoryd.cli._session import run
+from memoryd.cli._transcript import read_transcript
+from memoryd.errors import CheckpointBlocked, ConfigError, MemorydError
+
+if TYPE_CHECKING:
+    from memoryd.core import CheckpointInfo, Receipt, Restored, Verification
+    from memoryd.runtime import Runtime
+
+_SESSION = "default"  # the same transcript without --session is the same checkpoint each time
+
+
+@click.group(name="checkpoint")
+@shared
+def checkpoint() -> None:
+    """Archive transcripts before a compaction, and get them back."""
+
+
+# -- create ------------------------------------------------------------------------------------------------------------------
+
+
+@command(name="create")
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True), default="-")
+@click.option("--host", metavar="NAME", default="cli", show_default=True, help="The program whose transcript it is.")
+@click.option("--trigger", metavar="WORD", default="manual", show_default=True, help="Why now: manual, auto, ...")
+@pass_options
+def create(options: Options, file: Path, host: str, trigger: str) -> None:
+    """Archive the messages of FILE (default: standard input): a JSON array, or JSONL, of OpenAI-style messages.
+
+    The receipt is printed after the bytes were committed, read again and compared.  Whatever fails to archive ends in exit
+    code 2 and a line on stderr that begins with BLOCKED_MISSING_PREREQUISITE.  Without --session the session is "default".
+
+    \b
+    Examples:
+      memoryd checkpoint create --session s1 transcript.jsonl
+      my-agent export | memoryd checkpoint create --session s1 --json
+    """
+    with busy("archiving"):
+        receipt = _archive(options, file, host, trigger)
+    if options.json:
+        write_json(to_json(receipt))
+    else:
+        write_line(f"{receipt.verdict} {receipt.id} attempt {receipt.attempt}")
+        write_line(f"rows {receipt.rows}, new {receipt.new_rows}, evidence {receipt.evidence}, degraded {receipt.degraded}")
+        if receipt.warning:
+            write_line(f"warning: {plain(receipt.warning)}")
+
+
+def _archive(options: Options, file: Path, host: str, trigger: str) -> Receipt:
+    """The receipt.  The gate fails closed: whatever else goes wrong on the way is a refusal too."""
+    try:
+        rows, source = read_transcript(file)
+
+        async def work(runtime: Runtime) -> Receipt:
+            return await runtime.checkpoint(rows, host=host, trigger=trigger, source=source)
+
+        return run(options, work, session=_SESSION)
+    except (CheckpointBlocked, ConfigError):
+        raise
+    except Exception as error:
+        raise _refusal(error) from error
+
+
+def _refusal(error: BaseException) -> Exception:
+    from memoryd.cli._main import innermost
+
+    cause = innermost(error)
+    if isinstance(cause, CheckpointBlocked | ConfigError):
+        return cause
+    name = getattr(cause, "cause", None) or type(cause).__name__
+    said = str(cause) if isinstance(cause, MemorydError | OSError) else "this is a bug in memoryd"
+    remedy = "See 'memoryd status'; 'memoryd gate release' or MEMORYD_GATE=off lets a compaction go on without an archive."
+    return CheckpointBlocked(str(name), f"the transcript was not archived ({name}): {said.rstrip('.')}.", remedy)
+
+
+# -- list and show -----------------------------------------------------------------------------------------------------------
+
+
+@command(name="list")
+@click.option("--limit", type=click.IntRange(min=0), default=100, show_default=True, help="Checkpoints at most.")
+@pass_options
+def list_checkpoints(options: Options, limit: int) -> None:
+    """List the checkpoints of the user, newest first: of all sessions, or of --session.
+
+    \b
+    Examples:
+      memoryd checkpoint list
+      memoryd checkpoint list --session s1 --json
+    """
+
+    async def work(runtime: Runtime) -> list[CheckpointInfo]:
+        return await runtime.checkpoints(options.session, limit)
+
+    found = run(options, work)
+    if options.json:
+        write_json({"checkpoints": to_json(found), "count": len(found)})
+        return
+    rows = ((c.id, c.session, c.count, len(c.attempts), when(c.attempts[-1].at) if c.attempts else "") for c in found)
+    table(("id", "session", "rows", "attempts", "last"), rows)
+
+
+@command(name="show")
+@click.argument("id")
+@pass_options
+def show(options: Options, id: str) -> int:
+    """What is known of a checkpoint: its session, how many rows, and each attempt.
+
+    \b
+    Examples:
+      memoryd checkpoint show 5f1c0e6a --json
+    """
+
+    async def work(runtime: Runtime) -> list[CheckpointInfo]:
+        return await runtime.checkpoints(None, sys.maxsize)
+
+    found = next((info for info in run(options, work) if info.id == id), None)
+    if found is None:
+        return missing(options.json, f"no checkpoint of user {options.user_name!r} has the id {id!r}")
+    if options.json:
+        write_json(to_json(found))
+        return 0
+    write_line(f"{found.id}  session {plain(found.session)}  rows {found.count}")
+    attempts = ((a.attempt, when(a.at), a.host, a.trigger, a.verdict, a.rows, a.new_rows, a.warning) for a in found.attempts)
+    table(("attempt", "at", "host", "trigger", "verdict", "rows", "new", "warning"), attempts)
+    return 0
+
+
+# -- restore and verify ------------------------------------------------------------------------------------------------------
+
+
+@command(name="restore")
+@click.argument("id")
+@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="An older attempt [the newest].")
+@click.option("--full", is_flag=True, help="The source's own bytes, where the host gave a transcript.")
+@pass_options
+def restore(options: Options, id: str, attempt: int | None, full: bool) -> int:
+    """Print the messages of a checkpoint in order: one JSON value a line, or with --json {"messages": [...]}.
+
+    A forgotten row is null.
+
+    \b
+    Examples:
+      memoryd checkpoint restore 5f1c0e6a > messages.jsonl
+      memoryd checkpoint restore 5f1c0e6a --json
+      memoryd checkpoint restore 5f1c0e6a --full > transcript.jsonl
+    """
+
+    async def work(runtime: Runtime) -> Restored:
+        return await runtime.restore(id, attempt=attempt, full=full)
+
+    restored = run(options, work)
+    if full:
+        if restored.source is None:
+            return missing(options.json, f"checkpoint {id!r} has no transcript of its host; leave out --full for its rows")
+        write_bytes(restored.source)
+    else:
+        _print_rows(options, restored)
+    return 0
+
+
+def _print_rows(options: Options, restored: Restored) -> None:
+    # the rows are canonical JSON already: what was archived is printed, not decoded and encoded again
+    rows = [b"null" if row is None else row for row in restored.rows]
+    if options.json:
+        write_bytes(b'{"messages": [' + b", ".join(rows) + b'], "erased": ' + str(restored.erased).encode() + b"}\n")
+    else:
+        write_bytes(b"".join(row + b"\n" for row in rows))
+
+
+@command(name="verify")
+@click.argument("id", required=False)
+@pass_options
+def verify(options: Options, id: str | None) -> int:
+    """Compute every digest of the archive again, or of one checkpoint; exit code 1 where bytes changed.
+
+    \b
+    Examples:
+      memoryd checkpoint verify
+      memoryd checkpoint verify 5f1c0e6a --json
+    """
+
+    async def work(runtime: Runtime) -> Verification:
+        return await runtime.verify(id)
+
+    with busy("verifying"):
+        found = run(options, work)
+    if options.json:
+        write_json({"ok": found.ok, **to_json(found)})
+    else:
+        write_line(f"{'ok' if found.ok else 'CORRUPT'}: checkpoints {found.checkpoints}, rows {found.rows}, erased {found.erased}")
+        for corrupt in found.corrupt:
+            write_line(f"corrupt {corrupt}")
+    return 0 if found.ok else 1
+
+
+for sub in (create, list_checkpoints, show, restore, verify):
+    checkpoint.add_command(sub)

@@ -1,0 +1,120 @@
+"""The root command, its subcommands by name, and the options that every command takes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import attrs
+import click
+
+from memoryd import __version__
+
+__all__ = ["COMMANDS", "Options", "command", "pass_options", "root", "shared"]
+
+# name -> (where it is, one line for the list of commands)
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "demo": ("_demo:demo", "Four steps on a real transcript: accepted, recalled, refused, restored."),
+    "turn": ("_turn:turn", "Record turns: JSON or JSONL on stdin, one JSON line out for each."),
+    "recall": ("_recall:recall", "Find turns and memories."),
+    "store": ("_store:store", "Store a memory under a key."),
+    "get": ("_get:get", "Print the memory of a key."),
+    "list": ("_list:list_memories", "List the memories of the user, newest first."),
+    "history": ("_history:history", "Every value that a key had."),
+    "edit": ("_edit:edit", "Correct a turn or a memory."),
+    "forget": ("_forget:forget", "Erase turns and memories from every file."),
+    "checkpoint": ("_checkpoint:checkpoint", "Archive transcripts, and get them back."),
+    "gate": ("_gate:gate", "The gate before a compaction: its state, and a way past it."),
+    "status": ("_status:status", "What memoryd holds, and how it is."),
+    "dead": ("_dead:dead", "Events that a backend refused for good."),
+    "config": ("_config:config", "The configuration: values, problems, files."),
+    "version": ("_version:version", "Versions of memoryd and what it stands on."),
+    "completion": ("_completion:completion", "The completion script for a shell."),
+}
+
+
+@attrs.define(slots=True)
+class Options:
+    """What the common options say; the one nearest to the command's end wins."""
+
+    home: str | None = None
+    profile: str | None = None
+    user: str | None = None
+    session: str | None = None
+    json: bool = False
+
+    @property
+    def profile_name(self) -> str:
+        return _first(self.profile, "MEMORYD_PROFILE", "default")
+
+    @property
+    def user_name(self) -> str:
+        return _first(self.user, "MEMORYD_USER", "default")
+
+
+def _first(given: str | None, variable: str, default: str) -> str:
+    return given if given is not None else os.environ.get(variable) or default
+
+
+pass_options = click.make_pass_decorator(Options, ensure=True)
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    options = context.ensure_object(Options)
+    if value is not None and value is not False and parameter.name:
+        setattr(options, parameter.name, value)
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def shared(function: Function) -> Function:
+    """Adds the common options; they may stand before or after the name of a command."""
+    for add in (
+        click.option("--json", is_flag=True, expose_value=False, callback=_keep, help="JSON on stdout, for programs."),
+        click.option("--session", metavar="NAME", expose_value=False, callback=_keep, help="The thread of a conversation."),
+        click.option("--user", metavar="NAME", expose_value=False, callback=_keep, help="Whose memory [$MEMORYD_USER, default]."),
+        click.option("--profile", metavar="NAME", expose_value=False, callback=_keep, help="Which home [$MEMORYD_PROFILE, default]."),
+        click.option("--home", metavar="DIR", expose_value=False, callback=_keep, help="Where memoryd keeps its files [$MEMORYD_HOME]."),
+    ):
+        function = add(function)
+    return function
+
+
+def command(**attributes: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """A click command with the common options.  Its function's docstring is the help text; its result an exit code or None."""
+    return lambda function: click.command(**attributes)(shared(function))
+
+
+class Root(click.Group):
+    """Imports a command's module when it is called or asked for its own help, not before."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        found: click.Command = getattr(importlib.import_module("memoryd.cli." + module), name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.command(cls=Root, context_settings={"help_option_names": ["-h", "--help"]}, epilog="Manual: docs/reference/cli.md")
+@click.version_option(__version__, message="memoryd %(version)s")
+@shared
+def root() -> None:
+    """The durable memory runtime between an agent and any memory backend.
+
+    \b
+    Examples:
+      echo '{"user": "I moved to Oslo", "assistant": "Noted."}' | memoryd turn
+      memoryd recall "where do I live"
+      memoryd store city Oslo
+    """
