@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -12,7 +14,7 @@ from memoryd.core import (
     Accepted, CheckpointInfo, Config, Context, Drained, Forgotten, Hit, Memory, MemoryVersion, Recall, Receipt, Restored, Selector,
     Status, Stored, Verification, check_text,
 )
-from memoryd.errors import BarrierFailed, InvalidInput, NotDurable
+from memoryd.errors import BarrierFailed, InvalidInput, NotDurable, StoreError
 from memoryd.journal import DeadLetter
 from memoryd.runtime._checkpoint import Checkpoints
 from memoryd.runtime._forget import Forgetting
@@ -234,6 +236,20 @@ class Runtime:
                 raise NotDurable(f"not safe against power loss: {error}") from error
             return
         raise NotDurable(f"not everything was written within {seconds:g} s: {journal.held} events are held; see 'memoryd status'")
+
+    def last_flush(self) -> None:
+        """At interpreter exit, from a plain thread: a barrier, and what is still held goes to ``spool/``.  Says nothing."""
+        journal = self._kernel.journal
+        if journal is None or self._kernel.pid != os.getpid():
+            return
+        deadline = time.monotonic() + self.config.deadlines.exit
+        while journal.retry_held() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        try:
+            journal.spool_held()
+            journal.barrier()
+        except StoreError as error:
+            self._kernel.log.error("exit.not_durable", error=type(error).__name__)
 
     async def drain(self, timeout: float | None = None) -> Drained:
         """Wait until the backends have everything accepted so far.  Never raises; says what was reached."""

@@ -1,0 +1,200 @@
+"""Memory for threads: the methods of the runtime, synchronous, over a portal to a loop in a daemon thread.
+
+    from memoryd.blocking import Memory
+
+    memory = Memory()
+    with memoryd.scope(user="ada", session="s1"):
+        memory.sync_turn("I live in Turin", "Noted.")
+        print(memory.recall("where do I live?"))
+
+Every method may be called from any thread and takes the scope of its context.  What each does, returns and raises stands at
+:class:`memoryd.Runtime`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Literal, TypeVar
+
+from memoryd.core import (
+    Accepted,
+    CheckpointInfo,
+    Config,
+    Context,
+    Drained,
+    Forgotten,
+    Hit,
+    MemoryVersion,
+    Recall,
+    Receipt,
+    Restored,
+    Status,
+    Stored,
+    Verification,
+)
+from memoryd.core import Memory as MemoryValue
+from memoryd.journal import DeadLetter
+from memoryd.runtime import Portal, Runtime
+
+__all__ = ["Memory"]
+
+T = TypeVar("T")
+When = datetime | float | str | None
+
+
+class Memory:
+    """An open memory of one profile.  Use it as a context manager, or :meth:`close` it; at exit without a close it flushes.
+
+    ``fork="raise"`` (the default) refuses to be used in a forked child; ``fork="reopen"`` opens a runtime of the child's own at its
+    first use there, which is what prefork servers want.
+    """
+
+    def __init__(
+        self,
+        home: str | os.PathLike[str] | None = None,
+        profile: str = "default",
+        config: Config | Mapping[str, Any] | None = None,
+        *,
+        fork: Literal["raise", "reopen"] = "raise",
+        on_bug: Literal["contain", "raise"] | None = None,
+        vfs: str | None = None,
+    ) -> None:
+        self._arguments = {"home": home, "profile": profile, "config": config, "on_bug": on_bug, "vfs": vfs}
+        self._fork = fork
+        self._portal = Portal(self._arguments)
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._portal.close()
+
+    def _here(self) -> Portal:
+        if self._fork == "reopen" and self._portal.forked:
+            self._portal = Portal(self._arguments)
+        return self._portal
+
+    @property
+    def _runtime(self) -> Runtime:
+        return self._here().runtime
+
+    def _run(self, call: Callable[[Runtime], Awaitable[T]]) -> T:
+        return self._here().run(call)
+
+    # -- plain ----------------------------------------------------------------------------------------------------------------
+
+    def sync_turn(
+        self,
+        user: str,
+        assistant: str,
+        *,
+        messages: Sequence[Any] | None = None,
+        turn_id: str | None = None,
+        created_at: When = None,
+    ) -> Accepted:
+        return self._runtime.sync_turn(user, assistant, messages=messages, turn_id=turn_id, created_at=created_at)
+
+    def queue_prefetch(self, query: str) -> None:
+        self._runtime.queue_prefetch(query)
+
+    def mark_session(self, mark: str, data: Mapping[str, Any] | None = None) -> Accepted:
+        return self._runtime.mark_session(mark, data)
+
+    def dead_letters(self) -> list[DeadLetter]:
+        return self._runtime.dead_letters()
+
+    # -- over the portal --------------------------------------------------------------------------------------------------------
+
+    def prefetch(self, query: str) -> Context:
+        return self._run(lambda rt: rt.prefetch(query))
+
+    def recall(
+        self,
+        query: str,
+        limit: int = 10,
+        as_of: When = None,
+        session: str | None = None,
+        *,
+        labels: Mapping[str, str] | None = None,
+    ) -> Recall:
+        return self._run(lambda rt: rt.recall(query, limit, as_of, session, labels=labels))
+
+    def store(
+        self, key: str, value: str, metadata: Mapping[str, Any] | None = None, *, created_at: When = None
+    ) -> Stored:
+        return self._run(lambda rt: rt.store(key, value, metadata, created_at=created_at))
+
+    def retrieve(self, key: str) -> MemoryValue | None:
+        return self._run(lambda rt: rt.retrieve(key))
+
+    def query(self, text: str, limit: int = 10) -> list[MemoryValue]:
+        return self._run(lambda rt: rt.query(text, limit))
+
+    def list_keys(self) -> list[str]:
+        return self._run(lambda rt: rt.list_keys())
+
+    def list_memories(self, limit: int | None = None, offset: int = 0) -> list[MemoryValue]:
+        return self._run(lambda rt: rt.list_memories(limit, offset))
+
+    def history(self, key: str, as_of: datetime | None = None) -> list[MemoryVersion]:
+        return self._run(lambda rt: rt.history(key, as_of))
+
+    def find(self, id: str) -> Hit | None:
+        return self._run(lambda rt: rt.find(id))
+
+    def edit(self, id: str, value: str | None = None, *, user: str | None = None, assistant: str | None = None) -> Stored:
+        return self._run(lambda rt: rt.edit(id, value, user=user, assistant=assistant))
+
+    def delete(self, key: str) -> Stored:
+        return self._run(lambda rt: rt.delete(key))
+
+    def forget(
+        self,
+        id: str | None = None,
+        *,
+        key: str | None = None,
+        session: str | None = None,
+        since: When = None,
+        until: When = None,
+        everything: bool = False,
+    ) -> Forgotten:
+        return self._run(
+            lambda rt: rt.forget(id, key=key, session=session, since=since, until=until, everything=everything)
+        )
+
+    def flush(self, timeout: float | None = None) -> None:
+        self._run(lambda rt: rt.flush(timeout))
+
+    def drain(self, timeout: float | None = None) -> Drained:
+        return self._run(lambda rt: rt.drain(timeout))
+
+    def catch_up(self, timeout: float) -> int:
+        return self._run(lambda rt: rt.catch_up(timeout))
+
+    def checkpoint(
+        self,
+        messages: Sequence[Any] | None,
+        *,
+        host: str = "python",
+        trigger: str = "manual",
+        source: bytes | None = None,
+    ) -> Receipt:
+        return self._run(lambda rt: rt.checkpoint(messages, host=host, trigger=trigger, source=source))
+
+    def checkpoints(self, session: str | None = None, limit: int = 100) -> list[CheckpointInfo]:
+        return self._run(lambda rt: rt.checkpoints(session, limit))
+
+    def restore(self, id: str, *, attempt: int | None = None, full: bool = False) -> Restored:
+        return self._run(lambda rt: rt.restore(id, attempt=attempt, full=full))
+
+    def verify(self, id: str | None = None) -> Verification:
+        return self._run(lambda rt: rt.verify(id))
+
+    def status(self) -> Status:
+        return self._run(lambda rt: rt.status())
