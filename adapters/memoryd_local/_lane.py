@@ -1,0 +1,90 @@
+"""A thread with a connection of its own, and what works on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Generic, Protocol, TypeVar
+
+from memoryd.errors import BackendTransient, ClosedError, DeadlineExceeded, StoreError
+from memoryd.store import Connection, Worker
+
+__all__ = ["Lane"]
+
+T = TypeVar("T")
+
+
+class Side(Protocol):
+    """What a lane serves: something that holds the lane's connection."""
+
+    @property
+    def connection(self) -> Connection: ...
+
+
+S = TypeVar("S", bound=Side)
+
+
+class Lane(Generic[S]):
+    """Runs functions of its side one after another, on its own thread.
+
+    Every failure of the store is raised as :class:`~memoryd.errors.BackendTransient`: the log keeps the events, so trying again later
+    is always right, and never an event's fault.
+    """
+
+    def __init__(self, name: str, opener: Callable[[], S]) -> None:
+        self._name = name
+        self._opener = opener
+        self._worker: Worker | None = None
+        self._side: S | None = None
+
+    async def open(self) -> None:
+        worker = Worker(self._name)
+        try:
+            self._side = await worker.run(self._opener)
+        except BaseException:
+            worker.close(0)
+            raise
+        self._worker = worker
+
+    async def write(self, work: Callable[[S], T]) -> T:
+        """Run ``work`` to its end, also when cancelled."""
+        with _transient():
+            return await self._open_worker().run(self._work, work)
+
+    async def read(self, work: Callable[[S], T], seconds: float) -> T:
+        """Run ``work``; cancelled, this returns at once, and the statement ends by itself after ``seconds``."""
+        with _transient():
+            return await self._open_worker().run(self._bounded, work, time.monotonic() + seconds, abandon=True)
+
+    async def close(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            await worker.run(self._close)
+            worker.close()
+
+    def _open_worker(self) -> Worker:
+        if self._worker is None:
+            raise ClosedError(f"{self._name}: the backend is not open")
+        return self._worker
+
+    def _work(self, work: Callable[[S], T]) -> T:
+        assert self._side is not None
+        return work(self._side)
+
+    def _bounded(self, work: Callable[[S], T], deadline: float) -> T:
+        assert self._side is not None
+        with self._side.connection.progress(deadline):
+            return work(self._side)
+
+    def _close(self) -> None:
+        assert self._side is not None
+        self._side.connection.close()
+
+
+@contextmanager
+def _transient() -> Iterator[None]:
+    try:
+        yield
+    except (StoreError, DeadlineExceeded) as error:
+        raise BackendTransient(str(error)) from error

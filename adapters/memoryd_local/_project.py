@@ -1,0 +1,163 @@
+"""Projection: log entries into memory.db, each exactly once, by any process.
+
+The cursor is read and moved in the transaction of the rows.  Texts are analysed before the write lock is taken.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from memoryd.core import (
+    OK,
+    Cursor,
+    Deletion,
+    Edit,
+    Entry,
+    Erased,
+    Event,
+    Forget,
+    MemoryWrite,
+    Outcome,
+    SessionMark,
+    Turn,
+)
+from memoryd.errors import ScopeMissing
+from memoryd.store import Connection
+from memoryd_local._erase import erase_known, forget
+from memoryd_local._memories import add_deletion, add_write, relink
+from memoryd_local._rows import ASSISTANT, MEMORY, USER, Utterance
+from memoryd_local._tables import Analyse, Tables
+from memoryd_local._turns import add_turn, edit_turn, mark_session
+
+__all__ = ["project", "read_cursor"]
+
+_MAX_LINES = 512
+_MAX_CHARACTERS = 1 << 20
+_Prepared = tuple[Entry, Sequence[Utterance]]
+
+
+def read_cursor(connection: Connection, sql: Mapping[str, str]) -> Cursor:
+    """How far the log was applied; an empty epoch and 0 where nothing was."""
+    ((epoch, seq),) = connection.all(sql["cursor"])
+    return Cursor(epoch, seq)
+
+
+def project(connection: Connection, sql: Mapping[str, str], analyse: Analyse, entries: Sequence[Entry]) -> list[Outcome]:
+    """Apply ``entries``, one outcome each: *ok* (also for what is there already), *gap* where the store is behind the first of them,
+    *permanent* for an event that names no user."""
+    outcomes: list[Outcome] = []
+    for chunk in _chunks(entries, analyse):
+        outcomes += _project_chunk(connection, sql, analyse, chunk)
+        if outcomes[-1].kind == "gap":
+            return outcomes + [outcomes[-1]] * (len(entries) - len(outcomes))
+    return outcomes
+
+
+def _chunks(entries: Sequence[Entry], analyse: Analyse) -> Iterator[list[_Prepared]]:
+    """What fits one short write transaction, at least one event."""
+    chunk: list[_Prepared] = []
+    lines = characters = 0
+    for entry in entries:
+        said = _utterances(entry.event, analyse)
+        size = sum(len(utterance.indexed) for utterance in said)
+        if chunk and (lines + len(said) > _MAX_LINES or characters + size > _MAX_CHARACTERS):
+            yield chunk
+            chunk, lines, characters = [], 0, 0
+        chunk.append((entry, said))
+        lines += max(1, len(said))
+        characters += size
+    if chunk:
+        yield chunk
+
+
+def _utterances(event: Event, analyse: Analyse) -> list[Utterance]:
+    match event:
+        case Turn():
+            return [analyse(role, value) for role, value in ((USER, event.user), (ASSISTANT, event.assistant)) if value]
+        case MemoryWrite():
+            return [analyse(MEMORY, f"{event.key} {event.value}")]
+        case Deletion() | Edit() | Forget() | SessionMark() | Erased():
+            return []
+
+
+def _project_chunk(
+    connection: Connection, sql: Mapping[str, str], analyse: Analyse, chunk: Sequence[_Prepared]
+) -> list[Outcome]:
+    with connection.transaction("IMMEDIATE"):
+        cursor = start = _cursor_for(connection, sql, chunk[0][0].cursor)
+        tables = Tables(connection, sql, analyse)
+        known = _known(tables, chunk)
+        outcomes: list[Outcome] = []
+        for entry, said in chunk:
+            if entry.cursor.epoch != cursor.epoch or entry.seq > cursor.seq + 1:
+                outcomes.append(Outcome("gap", f"applied up to {cursor.seq}, given {entry.seq}"))
+            elif entry.seq <= cursor.seq:
+                outcomes.append(OK)
+            else:
+                outcomes.append(_apply(tables, entry, said, known))
+                cursor = entry.cursor
+        relink(tables)
+        tables.finish()
+        if cursor != start:
+            connection.run(sql["set_cursor"], (cursor.epoch, cursor.seq))
+    return outcomes
+
+
+def _cursor_for(connection: Connection, sql: Mapping[str, str], first: Cursor) -> Cursor:
+    """Where to go on.  Another epoch of the log starts at its first event; what is here is then confirmed event by event."""
+    cursor = read_cursor(connection, sql)
+    if cursor.epoch == first.epoch or (cursor.epoch and first.seq != 1):
+        return cursor
+    connection.run(sql["unconfirm"])
+    return Cursor(first.epoch, 0)
+
+
+def _known(tables: Tables, chunk: Sequence[_Prepared]) -> set[bytes]:
+    """The ids of those events that the store has already."""
+    ids = json.dumps([entry.event.event_id.hex() for entry, _ in chunk])
+    return {row[0] for row in tables.all("events_known", ids)}
+
+
+def _apply(tables: Tables, entry: Entry, said: Sequence[Utterance], known: set[bytes]) -> Outcome:
+    event = entry.event
+    if event.event_id in known and not isinstance(event, Erased):
+        _confirm(tables, entry)
+        return OK
+    try:
+        _dispatch(tables, entry, said)
+    except ScopeMissing as error:
+        return Outcome("permanent", str(error))
+    known.add(event.event_id)
+    return OK
+
+
+def _confirm(tables: Tables, entry: Entry) -> None:
+    """An event that an earlier epoch brought takes its place in the new order."""
+    tables.flush()
+    known = tables.one("event_known", entry.event.event_id)
+    if known is None:
+        return
+    tables.run("confirm", entry.seq, known[0])
+    key = tables.one("key_of_event", known[0])
+    if key is not None:
+        tables.unlinked.add((key[0], key[1]))
+
+
+def _dispatch(tables: Tables, entry: Entry, said: Sequence[Utterance]) -> None:
+    event = entry.event
+    match event:
+        case Turn():
+            add_turn(tables, entry.seq, event, said)
+        case MemoryWrite():
+            add_write(tables, entry.seq, event, said[0])
+        case Deletion():
+            add_deletion(tables, entry.seq, event)
+        case Edit():
+            edit_turn(tables, entry.seq, event)
+        case Forget():
+            forget(tables, entry.seq, event)
+        case SessionMark():
+            mark_session(tables, event)
+        case Erased():
+            erase_known(tables, event)

@@ -1,0 +1,96 @@
+"""Keyed memories, read from one connection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+import attrs
+
+from memoryd.core import Hit, Memory, MemoryVersion, from_micros
+from memoryd.store import Connection, Row
+from memoryd_local._hits import Found, HitReader
+from memoryd_local._rows import ASSISTANT, MEMORY, USER, WRITE, blob, text
+
+__all__ = ["Reader"]
+
+
+@attrs.frozen(slots=True)
+class Reader:
+    """Answers everything but recall for the backend ``name``."""
+
+    name: str
+    connection: Connection
+    sql: Mapping[str, str]
+
+    def retrieve(self, user: str, key: str) -> Memory | None:
+        row = self.connection.one(self.sql["current_memory"], (blob(user), blob(key)))
+        return None if row is None else _memory(user, row)
+
+    def list_keys(self, user: str) -> list[str]:
+        return [text(row[0]) for row in self.connection.all(self.sql["current_keys"], (blob(user),))]
+
+    def list_memories(self, user: str, limit: int | None, offset: int) -> list[Memory]:
+        return [_memory(user, row) for row in self._current(user, -1 if limit is None else limit, offset)]
+
+    def query(self, user: str, part: str, limit: int) -> list[Memory]:
+        """The newest memories whose key or value has ``part``, in any case."""
+        wanted = part.casefold()
+        if not wanted or not limit:
+            return []
+        found = (row for row in self._current(user, -1, 0) if wanted in text(row[1]).casefold() or wanted in text(row[2]).casefold())
+        return [_memory(user, row) for row in islice(found, limit)]
+
+    def history(self, user: str, key: str, as_of: int | None) -> list[MemoryVersion]:
+        versions = (_version(key, row) for row in self.connection.all(self.sql["values_of_key"], (blob(user), blob(key))))
+        if as_of is None:
+            return list(versions)
+        at = from_micros(as_of)
+        return [one for one in versions if one.valid_from <= at and (one.valid_until is None or at < one.valid_until)]
+
+    def counts(self) -> dict[str, int]:
+        (turns, memories, sessions), = self.connection.all(self.sql["counts"])
+        return {"turns": turns, "memories": memories, "sessions": sessions}
+
+    def find(self, user: str, id: str) -> Hit | None:
+        """The turn, or the memory as it is now, whose id that is."""
+        try:
+            event_id = bytes.fromhex(id)
+        except ValueError:
+            return None
+        with self.connection.transaction("DEFERRED"):
+            event = self.connection.one(self.sql["find_event"], (event_id, blob(user)))
+            found = None if event is None else self._found(*event)
+            if found is None:
+                return None
+            scope = self.connection.one(self.sql["scope_totals"], (blob(user),))
+            labels = self.connection.all(self.sql["labels_of_scope"], scope[:1]) if scope is not None else []
+            names = {row[0]: tuple(map(text, row[1:])) for row in labels}
+            return next(HitReader(self.name, self.connection, self.sql, names).read([found]), None)
+
+    def _found(self, event: int, kind: int, user_line: int | None, assistant_line: int | None) -> Found | None:
+        if kind == WRITE:
+            current = self.connection.one(self.sql["current_of_event"], (event,))
+            return None if current is None else Found(0.0, {}, 0, current[0], MEMORY)
+        line = user_line if user_line is not None else assistant_line
+        return None if line is None else Found(0.0, {}, line, event, USER if user_line is not None else ASSISTANT)
+
+    def _current(self, user: str, limit: int, offset: int) -> Iterator[Row]:
+        return self.connection.execute(self.sql["current_memories"], (blob(user), limit, offset))
+
+
+def _memory(user: str, row: Row) -> Memory:
+    event_id, key, value, kind, created, updated, metadata = row
+    return Memory(
+        id=event_id.hex(), key=text(key), value=text(value), user_id=user, type=text(kind),
+        created_at=from_micros(created), updated_at=from_micros(updated), metadata=json.loads(metadata),
+    )
+
+
+def _version(key: str, row: Row) -> MemoryVersion:
+    event_id, value, kind, since, until, metadata = row
+    return MemoryVersion(
+        event_id=event_id.hex(), key=key, value=text(value), type=text(kind), valid_from=from_micros(since),
+        valid_until=None if until is None else from_micros(until), metadata=json.loads(metadata),
+    )

@@ -1,0 +1,126 @@
+"""Recall on one reading connection: postings from the full-text index, ranked by :mod:`memoryd.recall`, made into hits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from memoryd.core import Hit, Query
+from memoryd.recall import ANCHORS, Asked, Language, Line, Scored, Term, Tokenize, analyse, anchors, idf, rank
+from memoryd.store import Connection, Row
+from memoryd_local._hits import Found, HitReader
+from memoryd_local._rows import ASSISTANT, USER, blob, id_list, span, text
+
+__all__ = ["Searcher"]
+
+_POSTINGS = 4000  # newest lines of a term that are looked at
+_COMPARED = 1000  # lines whose texts are compared with a quotation
+_NO_NAME = frozenset({"", "default", "user", "assistant"})  # what hosts put where they know no name
+
+
+@attrs.frozen(slots=True)
+class Searcher:
+    """Answers queries of the backend ``name`` from the connection's current snapshot."""
+
+    name: str
+    connection: Connection
+    sql: Mapping[str, str]
+    language: Language
+    tokenize: Tokenize
+
+    def recall(self, query: Query) -> list[Hit]:
+        """The best hits, best first; empty where the query has nothing to look for."""
+        with self.connection.transaction("DEFERRED"):
+            scope = self.connection.one(self.sql["scope_totals"], (blob(query.user),))
+            return _Search(self, query, *scope).hits() if scope is not None and query.limit else []
+
+
+class _Search:
+    """One query over one scope."""
+
+    def __init__(self, searcher: Searcher, query: Query, scope: int, lines: int, tokens: int) -> None:
+        self._of = searcher
+        self._query = query
+        self._scope = scope
+        self._total = lines
+        self._average = tokens / max(lines, 1)
+        self._labels = {row[0]: tuple(map(text, row[1:])) for row in self._all("labels_of_scope", scope)}
+        self._reader = HitReader(searcher.name, searcher.connection, searcher.sql, self._labels)
+
+    def hits(self) -> list[Hit]:
+        actors = {self._query.user, *(agent for agent, _, _ in self._labels.values())} - _NO_NAME
+        asked = analyse(self._query.text, self._of.language, self._of.tokenize, actors)
+        if not asked:
+            return []
+        postings = self._postings(asked.terms)
+        worth = [idf(self._total, len(ids)) for ids in postings]
+        quoting = self._quoting(asked, postings, worth) if asked.phrases else None
+        if quoting is not None:
+            postings = [[id for id in ids if id in quoting] for ids in postings]
+        rows = {row[0]: row for row in self._around(anchors(postings, worth, max(ANCHORS, 2 * self._query.limit)))}
+        scored = rank([self._line(row) for row in rows.values()], postings, worth, asked, self._average)
+        if quoting is not None:
+            scored = [one for one in scored if one.line.id in quoting]
+        return self._reader.collect([_found(one, rows[one.line.id]) for one in scored], self._query)
+
+    def _postings(self, terms: Sequence[Term]) -> list[list[int]]:
+        """For each term the newest lines that have it, newest first, as the query's filters allow."""
+        bounds = (*span(self._scope), _POSTINGS)
+        narrowed = self._filters()
+        statement, values = ("postings", bounds) if narrowed is None else ("postings_filtered", (*bounds, *narrowed))
+        return [[row[0] for row in self._all(statement, _match(term), *values)] for term in terms]
+
+    def _filters(self) -> tuple[int | None, int | None, str | None] | None:
+        """Latest time, session and labels that a line must have; None where there is no such limit at all."""
+        query = self._query
+        if query.as_of is None and query.session is None and not query.labels:
+            return None
+        session = self._session(query.session) if query.session is not None else None
+        wanted = id_list(id for id, names in self._labels.items() if _agrees(names, query.labels)) if query.labels else None
+        return query.as_of, session, wanted
+
+    def _session(self, name: str) -> int:
+        rows = self._all("session_id", self._scope, blob(name))
+        return int(rows[0][0]) if rows else -1
+
+    def _quoting(self, asked: Asked, postings: Sequence[Sequence[int]], worth: Sequence[float]) -> set[int]:
+        """The lines that have every quotation of the query word for word."""
+        candidates = self._all("lines_by_id", id_list(anchors(postings, worth, _COMPARED)))
+        texts = self._reader.texts([(row[0], row[1], row[2]) for row in candidates])
+        return {
+            line for line, value in texts.items()
+            if all(phrase.matches(value, self._of.language, self._of.tokenize) for phrase in asked.phrases)
+        }
+
+    def _around(self, best: Sequence[int]) -> Iterator[Row]:
+        """The rows of the best lines and of their neighbours."""
+        ids = id_list(best)
+        yield from self._all("lines_by_id", ids)
+        yield from self._all("lines_around", ids)
+
+    def _line(self, row: Row) -> Line:
+        id, _, role, session, place, tokens, flags, label, at = row
+        return Line(id, session, place, tokens, flags, self._actor(role, label), at)
+
+    def _actor(self, role: int, label: int) -> str:
+        if role == USER:
+            return self._query.user
+        return self._labels[label][0] if role == ASSISTANT else ""
+
+    def _all(self, statement: str, *values: object) -> list[Row]:
+        return self._of.connection.all(self._of.sql[statement], values)
+
+
+def _match(term: Term) -> str:
+    """A full-text expression of quoted words, all of which a line must have.  A word is one token, so it holds no quote."""
+    return " AND ".join(f'"{word}"' for word in term.words)
+
+
+def _agrees(names: Sequence[str], wanted: Mapping[str, str]) -> bool:
+    have = dict(zip(("agent", "workspace", "platform"), names, strict=True))
+    return all(have.get(label) == value for label, value in wanted.items())
+
+
+def _found(scored: Scored, row: Row) -> Found:
+    return Found(scored.score, scored.why, line=row[0], event=row[1], role=row[2])

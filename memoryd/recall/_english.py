@@ -1,0 +1,193 @@
+"""English, as data for :class:`~memoryd.recall._language.Language`."""
+
+from __future__ import annotations
+
+import re
+
+from memoryd.recall._language import Language
+
+__all__ = ["ENGLISH"]
+
+_STOPWORDS = """
+a about am an and any are as at be because been being both but by can could did do does doing don for from had has have having he her
+hers him his how i if in into is it its itself just ll m me my myself of off on or our ours out over re s shall she should so some such
+than that the their theirs them themselves then there these they this those through to too under until up ve very was we were what
+when where which while who whom whose why will with would you your yours yourself t d isn aren wasn weren doesn didn won wouldn couldn
+shouldn hasn haven hadn let us might may must also
+"""
+
+_IRREGULAR = """
+be: was were been am is are
+become: became
+begin: began begun
+bend: bent
+bind: bound
+bite: bit bitten
+bleed: bled
+blow: blew blown
+break: broke broken
+breed: bred
+bring: brought
+build: built
+burn: burnt
+buy: bought
+catch: caught
+choose: chose chosen
+come: came
+creep: crept
+deal: dealt
+dig: dug
+do: did done does
+draw: drew drawn
+dream: dreamt
+drink: drank drunk
+drive: drove driven
+eat: ate eaten
+fall: fell fallen
+feed: fed
+feel: felt
+fight: fought
+find: found
+flee: fled
+fly: flew flown flies
+forbid: forbade forbidden
+forget: forgot forgotten
+forgive: forgave forgiven
+freeze: froze frozen
+get: got gotten
+give: gave given
+go: went gone goes
+grow: grew grown
+hang: hung
+have: had has
+hear: heard
+hide: hid hidden
+hold: held
+keep: kept
+kneel: knelt
+know: knew known
+lay: laid
+lead: led
+lean: leant
+leap: leapt
+learn: learnt
+leave: left
+lend: lent
+lie: lay lain lying
+light: lit
+lose: lost
+make: made
+mean: meant
+meet: met
+mistake: mistook mistaken
+overcome: overcame
+pay: paid
+ride: rode ridden
+ring: rang rung
+rise: rose risen
+run: ran
+say: said
+see: saw seen
+seek: sought
+sell: sold
+send: sent
+sew: sewn
+shake: shook shaken
+shine: shone
+shoot: shot
+show: shown
+shrink: shrank shrunk
+sing: sang sung
+sink: sank sunk
+sit: sat
+sleep: slept
+slide: slid
+speak: spoke spoken
+speed: sped
+spell: spelt
+spend: spent
+spill: spilt
+spin: spun
+spoil: spoilt
+stand: stood
+steal: stole stolen
+stick: stuck
+sting: stung
+strike: struck stricken
+strive: strove striven
+swear: swore sworn
+sweep: swept
+swell: swollen
+swim: swam swum
+swing: swung
+take: took taken
+teach: taught
+tear: tore torn
+tell: told
+think: thought
+throw: threw thrown
+understand: understood
+undertake: undertook undertaken
+wake: woke woken
+wear: wore worn
+weave: wove woven
+weep: wept
+win: won
+wind: wound
+withdraw: withdrew withdrawn
+write: wrote written
+child: children
+foot: feet
+goose: geese
+half: halves
+knife: knives
+leaf: leaves
+life: lives
+loaf: loaves
+man: men
+mouse: mice
+person: people
+shelf: shelves
+thief: thieves
+tooth: teeth
+wife: wives
+wolf: wolves
+woman: women
+good: better best
+bad: worse worst
+"""
+
+_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_SHORT_MONTHS = {"jan": 1, "feb": 2, "mar": 3, "apr": 4, "jun": 6, "jul": 7, "aug": 8, "sep": 9, "sept": 9, "oct": 10, "nov": 11, "dec": 12}
+
+_ASKS_WHEN = (
+    r"\b(?:when|how long|how often|how many (?:days|weeks|months|years)"
+    r"|what (?:date|day|month|time|year)|which (?:date|day|month|year))\b"
+)
+
+_TELLS_TIME = (
+    r"\b(?:yesterday|today|tonight|tomorrow|recently|lately|ago|since"
+    r"|(?:last|this|next|past|previous|coming|every)\s+(?:few\s+)?(?:night|day|morning|evening|afternoon|week|weekend|month|year"
+    r"|spring|summer|autumn|fall|winter|" + "|".join(_WEEKDAYS) + "|" + "|".join(_MONTHS) + r")s?"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:" + "|".join(month for month in _MONTHS if month not in ("may", "march")) + r")"
+    r"|(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|few|couple of)\s+(?:day|week|weekend|month|year|hour)s?"
+    r"|(?:19|20)\d\d)\b"
+)
+
+
+def _irregular_forms() -> dict[str, str]:
+    lines = (line.split(":") for line in _IRREGULAR.strip().splitlines())
+    return {form: base for base, forms in lines for form in forms.split()}
+
+
+ENGLISH = Language(
+    name="english",
+    stopwords=frozenset(_STOPWORDS.split()),
+    irregular=_irregular_forms(),
+    possessive=re.compile(r"['\u2019]s\b", re.IGNORECASE),
+    asks_when=re.compile(_ASKS_WHEN, re.IGNORECASE),
+    tells_time=re.compile(_TELLS_TIME, re.IGNORECASE),
+    months={name: number for number, name in enumerate(_MONTHS, 1)} | _SHORT_MONTHS,
+    weekdays={name: number for number, name in enumerate(_WEEKDAYS)},
+)

@@ -1,0 +1,159 @@
+"""What a query asks for: terms to look up, phrases that must be adjacent, people, and times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+import attrs
+
+from memoryd.recall._language import NEUTRAL, Language
+from memoryd.recall._script import UNSPACED, pairs, vowel_marked
+from memoryd.recall._text import Tokenize, index_text, normal
+
+__all__ = ["MAX_TERMS", "NOTHING", "Asked", "Dates", "Phrase", "Term", "analyse"]
+
+MAX_TERMS = 64
+_LOOKED_AT = 4096
+_WHOLE_WORD = 4  # characters up to which a run of a vowel-marked script is one word
+_RUNS = re.compile(f"({UNSPACED.pattern})")
+_QUOTED = re.compile('["\u201c\u201d]([^"\u201c\u201d]+)["\u201c\u201d]')
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_DAY_MONTH = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?([^\W\d_]+)|([^\W\d_]+)\s+(\d{1,2})(?:st|nd|rd|th)?\b", re.IGNORECASE)
+_ISO_DATE = re.compile(r"\b((?:19|20)\d\d)-(\d\d)-(\d\d)\b")
+_CAPITAL_WORD = re.compile(r"\b[^\W\d_]+")
+
+
+@attrs.frozen(slots=True)
+class Term:
+    """One thing to look up: all of ``words`` (surface forms, each one token) in one text.  ``stem`` identifies it."""
+
+    stem: str
+    words: tuple[str, ...]
+
+
+@attrs.frozen(slots=True)
+class Phrase:
+    """A quotation: ``stems`` must stand side by side, or ``inside`` (a script without spaces) must be part of the text."""
+
+    inside: str | None
+    stems: tuple[str, ...]
+
+    def matches(self, text: str, language: Language, tokenize: Tokenize) -> bool:
+        """Whether ``text`` has the quotation word for word (in any inflection)."""
+        if self.inside is not None:
+            return self.inside in _folded(text)
+        stems = _stems(text, language, tokenize)
+        width = len(self.stems)
+        return any(stems[start : start + width] == self.stems for start in range(len(stems) - width + 1))
+
+
+@attrs.frozen(slots=True)
+class Dates:
+    """Years, months (1-12) and days of the month that a query names."""
+
+    years: frozenset[int] = frozenset()
+    months: frozenset[int] = frozenset()
+    days: frozenset[int] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.years or self.months or self.days)
+
+
+@attrs.frozen(slots=True)
+class Asked:
+    """An analysed query.  ``phrases`` must each be in a text; ``who`` are the actors that it names."""
+
+    terms: tuple[Term, ...] = ()
+    phrases: tuple[Phrase, ...] = ()
+    who: frozenset[str] = frozenset()
+    asks_when: bool = False
+    dates: Dates = Dates()
+
+    def __bool__(self) -> bool:
+        return bool(self.terms)
+
+
+NOTHING = Asked()
+
+
+def analyse(text: str, language: Language, tokenize: Tokenize, actors: Iterable[str] = ()) -> Asked:
+    """``text`` (its first 4,096 characters) as an :class:`Asked`; falsy where there is nothing to look for.  Never raises.
+
+    A word that is the name of one of ``actors`` narrows by who spoke and is no term, unless nothing else is left.
+    """
+    looked_at = text[:_LOOKED_AT]
+    terms = list(_terms(looked_at, language, tokenize))
+    names = _name_words(actors, language, tokenize)
+    meant = [term for term in terms if term.words[0].lower() not in language.stopwords and term.stem not in names]
+    kept = meant or [term for term in terms if term.stem in names] or terms
+    if not kept:
+        return NOTHING
+    return Asked(
+        terms=tuple({term.stem: term for term in reversed(kept)}.values())[::-1][:MAX_TERMS],
+        phrases=_phrases(looked_at, language, tokenize),
+        who=frozenset(names[term.stem] for term in terms if term.stem in names) if meant else frozenset(),
+        asks_when=language.asks_when.search(looked_at) is not None,
+        dates=_dates(looked_at, language),
+    )
+
+
+def _terms(text: str, language: Language, tokenize: Tokenize) -> Iterator[Term]:
+    """The terms of a text in order, duplicates included: words, and the runs of scripts without spaces in pieces."""
+    for index, part in enumerate(_RUNS.split(normal(text))):
+        yield from _run_terms(part, language, tokenize) if index % 2 else _words(part, language, tokenize)
+
+
+def _words(text: str, language: Language, tokenize: Tokenize) -> Iterator[Term]:
+    """Each token with its surface word: stemming a stem again may give another stem, so that words are looked up, not stems."""
+    encoded = index_text(text, language).encode()
+    for start, end, stem in tokenize(encoded):
+        yield Term(stem, (encoded[start:end].decode(),))
+
+
+def _run_terms(run: str, language: Language, tokenize: Tokenize) -> Iterator[Term]:
+    """The two-character pieces of a run, each a term; a short word of a script with vowel marks is one term that needs them all."""
+    found = list(_words(" ".join(pairs(run)), NEUTRAL, tokenize))
+    whole = [term for term in found if len(term.stem) > 1] or found
+    if 1 < len(run) <= _WHOLE_WORD and vowel_marked(run):
+        yield Term(" ".join(term.stem for term in whole), tuple(term.words[0] for term in whole))
+    else:
+        yield from whole
+
+
+def _name_words(actors: Iterable[str], language: Language, tokenize: Tokenize) -> dict[str, str]:
+    """Stem to actor, for each word of the actors' names that is no stopword."""
+    return {
+        term.stem: actor for actor in actors for term in _words(actor, language, tokenize)
+        if len(term.stem) > 1 and term.words[0].lower() not in language.stopwords
+    }
+
+
+def _phrases(text: str, language: Language, tokenize: Tokenize) -> tuple[Phrase, ...]:
+    """Each balanced quotation that has two words or more (or is of a script without spaces)."""
+    quoted = ((match[1], _stems(match[1], language, tokenize)) for match in _QUOTED.finditer(text))
+    return tuple(Phrase(_folded(inner) if UNSPACED.search(inner) else None, stems) for inner, stems in quoted if len(stems) > 1)
+
+
+def _stems(text: str, language: Language, tokenize: Tokenize) -> tuple[str, ...]:
+    return tuple(stem for _, _, stem in tokenize(index_text(text, language).encode()))
+
+
+def _folded(text: str) -> str:
+    return normal(text).casefold()
+
+
+def _dates(text: str, language: Language) -> Dates:
+    years = {int(year) for year in _YEAR.findall(text)}
+    months = {number for word in _CAPITAL_WORD.findall(text) if word[0].isupper() and (number := language.months.get(word.lower()))}
+    days = set(_days(text, language.months))
+    for _, month, day in _ISO_DATE.findall(text):
+        months.add(int(month))
+        days.add(int(day))
+    return Dates(frozenset(years), frozenset(months), frozenset(days))
+
+
+def _days(text: str, months: Mapping[str, int]) -> Iterator[int]:
+    for before, month_after, month_before, after in _DAY_MONTH.findall(text):
+        if (month_after or month_before).lower() in months:
+            yield int(before or after)
