@@ -14,6 +14,11 @@ from memoryd.core._config import StoreConfig as StoreConfig
 from memoryd.core._config import build_config as build_config
 from memoryd.core._config import config_keys as config_keys
 from memoryd.core._config import section_doc as section_doc
+from memoryd.core._digest import DIGEST_SIZE as DIGEST_SIZE
+from memoryd.core._digest import Digest as Digest
+from memoryd.core._digest import canonical_bytes as canonical_bytes
+from memoryd.core._digest import digester as digester
+from memoryd.core._digest import keyed as keyed
 from memoryd.core._events import Cursor as Cursor
 from memoryd.core._events import Deletion as Deletion
 from memoryd.core._events import Edit as Edit
@@ -25,6 +30,13 @@ from memoryd.core._events import MemoryWrite as MemoryWrite
 from memoryd.core._events import SessionMark as SessionMark
 from memoryd.core._events import Turn as Turn
 from memoryd.core._events import new_event_id as new_event_id
+from memoryd.core._evidence import Evidence as Evidence
+from memoryd.core._evidence import evidence_of as evidence_of
+from memoryd.core._evidence import identity_of as identity_of
+from memoryd.core._evidence import normalised as normalised
+from memoryd.core._evidence import raw_row as raw_row
+from memoryd.core._evidence import readable as readable
+from memoryd.core._evidence import row_text as row_text
 from memoryd.core._metadata import checked_metadata as checked_metadata
 from memoryd.core._ports import OK as OK
 from memoryd.core._ports import Availability as Availability

@@ -58,7 +58,9 @@ def raw_row(row: object) -> tuple[bytes, bool]:
     if isinstance(row, Mapping):
         try:
             return canonical_bytes(row if isinstance(row, dict) else dict(row)), False
-        except (TypeError, ValueError):
+        except RuntimeError:
+            raise
+        except Exception:  # a foreign mapping may raise anything, and an odd row must never refuse a checkpoint
             pass
     return canonical_bytes(readable(row)), True
 

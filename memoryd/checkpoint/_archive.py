@@ -1,0 +1,120 @@
+"""The archive of a profile: transcripts go in by :meth:`Archive.upsert` and come back byte for byte by :meth:`Archive.restore`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memoryd.checkpoint._collect import Collected, collect
+from memoryd.checkpoint._erase import Erasure, erase, identities_of_turn
+from memoryd.checkpoint._files import ARCHIVE, Files, open_files
+from memoryd.checkpoint._packs import Compressor
+from memoryd.checkpoint._reading import bytes_on_disk, find_checkpoint, list_checkpoints, restore
+from memoryd.checkpoint._upsert import Transcript, Upsert
+from memoryd.checkpoint._verify import Progress, verify
+from memoryd.core import MAX_LIMIT, CheckpointInfo, Forgotten, Receipt, Restored, Verification, check_name
+from memoryd.errors import StoreLocked
+from memoryd.store import ProfileStore
+
+__all__ = ["Archive"]
+
+
+class Archive:
+    """One open ``archive.db``.  Safe to use from any thread and beside other processes; every method blocks.
+
+    All raise :class:`~memoryd.errors.StoreError` for what is wrong with the file, with the path and a remedy.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._compressor = Compressor()
+        self._writing = threading.Lock()
+        self._reading = threading.Lock()
+
+    @classmethod
+    def open(cls, profile: ProfileStore, *, directory: Path | None = None, vfs: str | None = None) -> Archive:
+        """Open the profile's archive, or its second one in ``directory``; it is created where there is none."""
+        return cls(open_files(profile, (directory or profile.directory) / ARCHIVE, vfs))
+
+    @property
+    def path(self) -> Path:
+        return self._files.path
+
+    def upsert(
+        self, rows: Iterable[object], *, user: str, session: str, host: str, trigger: str, at: int, deadline: float,
+        source: bytes | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Archive a transcript and prove it.  ``at``: microseconds since the epoch; ``deadline``: ``time.monotonic()`` seconds.
+
+        ``source`` is the host's own transcript, for ``restore(full=True)``.  Same identities give the same id; only rows that are not
+        there yet are stored.  Raises :class:`~memoryd.errors.DeadlineExceeded` with all complete slices kept for the next call,
+        :class:`~memoryd.errors.StoreLocked` where another process holds the lock until then.
+        """
+        transcript = Transcript(list(rows), source, check_name("user", user), check_name("session", session), host, trigger, at)
+        with self._exclusive(deadline):
+            return Upsert(self._files, self._compressor, transcript, deadline).run()
+
+    def list(self, user: str | None = None, session: str | None = None, limit: int = 100) -> tuple[CheckpointInfo, ...]:
+        """Checkpoints with their attempts, the most recent first."""
+        with self._reading:
+            return list_checkpoints(self._files, user, session, max(0, min(limit, MAX_LIMIT)))
+
+    def show(self, id: str) -> CheckpointInfo:
+        """The checkpoint ``id`` (or the only one that begins so, 8 characters at least); raises ``CheckpointNotFound``."""
+        with self._reading:
+            return find_checkpoint(self._files, id)
+
+    def restore(self, id: str, *, attempt: int | None = None, full: bool = False) -> Restored:
+        """The rows as given, in canonical JSON and in order, of the newest or the given attempt; raises ``CheckpointNotFound``."""
+        with self._reading:
+            return restore(self._files, id, attempt, full)
+
+    def verify(self, id: str | None = None, on_progress: Progress | None = None) -> Verification:
+        """Recompute every digest, of everything or of one checkpoint."""
+        only = bytes.fromhex(self.show(id).id) if id is not None else None
+        with self._reading:
+            return verify(self._files, only, on_progress)
+
+    def usage(self) -> int:
+        """Bytes on disk."""
+        return bytes_on_disk(self._files.path)
+
+    def identities_of_turn(self, user_text: str, assistant_text: str) -> tuple[bytes, ...]:
+        """What stands for a turn in :meth:`erase`."""
+        return identities_of_turn(self._files.digests, user_text, assistant_text)
+
+    def erase(self, erasure: Erasure) -> Forgotten:
+        """Erase rows so that no file holds their bytes; doing it again does no harm.  ``pending`` is 1 where a reader still pins old
+        pages: erase again later."""
+        with self._writing:
+            return erase(self._files, erasure)
+
+    def collect(self, *, at: int, spare_s: float = 86_400.0) -> Collected:
+        """Remove what no attempt reaches.  ``at`` is now, in microseconds; unfinished progress younger than ``spare_s`` stays."""
+        with self._writing:
+            return collect(self._files, at - int(spare_s * 1e6))
+
+    def close(self) -> None:
+        """Close the file after what is running has ended.  More than once is fine."""
+        with self._writing, self._reading:
+            self._compressor.close()
+            self._files.close()
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _exclusive(self, deadline: float) -> Iterator[None]:
+        if not self._writing.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            path = str(self._files.path)
+            raise StoreLocked(f"{path}: another checkpoint of this process holds the archive until the deadline", path=path)
+        try:
+            yield
+        finally:
+            self._writing.release()

@@ -1,0 +1,200 @@
+"""Archiving one transcript: slices with fsync, each re-read; the receipt last."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+
+from memoryd.checkpoint._batches import Batch, encode_row, evidence_rows, row_batches, source_lines, source_rows
+from memoryd.checkpoint._chain import Chain, Identify, Moved
+from memoryd.checkpoint._files import ROWS, SOURCE, Files, name_bytes, walk
+from memoryd.checkpoint._packs import Compressor
+from memoryd.checkpoint._pages import ERASED, Position, count_rows, root_of
+from memoryd.core import Receipt, from_micros
+from memoryd.errors import DeadlineExceeded, StoreCorrupt, StoreError
+
+__all__ = ["SLICE_BYTES", "Transcript", "Upsert"]
+
+SLICE_BYTES = 2 << 20
+_RESERVE = 0.1
+_MAX_RESERVE_S = 1.0
+
+
+@attrs.frozen(slots=True)
+class Transcript:
+    """What is to be archived, and under which names.  ``at`` is in microseconds since the epoch."""
+
+    rows: Sequence[object] = attrs.field(repr=False)
+    source: bytes | None = attrs.field(repr=False)
+    user: str
+    session: str
+    host: str
+    trigger: str
+    at: int
+
+
+class Upsert:
+    """One call: it ends at ``deadline`` (``time.monotonic()`` seconds), and what it had stored by then stays for the next call."""
+
+    def __init__(self, files: Files, compressor: Compressor, transcript: Transcript, deadline: float) -> None:
+        self._files = files
+        self._compressor = compressor
+        self._transcript = transcript
+        self._deadline = deadline
+        self._soft = deadline - min(_MAX_RESERVE_S, _RESERVE * max(0.0, deadline - time.monotonic()))
+        self._added = 0
+
+    def run(self) -> Receipt:
+        """Archive, prove and return the receipt.  Raises :class:`~memoryd.errors.DeadlineExceeded` or a ``StoreError``."""
+        share = True
+        while True:
+            try:
+                return self._run(share)
+            except Moved:
+                self._check_deadline()
+            except StoreCorrupt:
+                if not share:
+                    raise
+                share = False
+
+    def _run(self, share: bool) -> Receipt:
+        given = self._transcript
+        rows = self._chain(ROWS, evidence_rows, share)
+        for batch in row_batches(given.rows, encode_row, self._files.digests.row, self._expired):
+            self._feed(rows, batch)
+        self._stop_if_late(rows, len(given.rows))
+        if given.source is None:
+            return self._finish(rows, None)
+        lines = self._chain(SOURCE, source_rows, share)
+        split = source_lines(given.source)
+        for batch in row_batches(split, _as_it_is, self._files.digests.row, self._expired):
+            self._feed(lines, batch)
+        self._stop_if_late(lines, len(split), rows)
+        return self._finish(rows, lines)
+
+    def _chain(self, kind: int, identify: Identify, share: bool) -> Chain:
+        owner = (name_bytes(self._transcript.user), name_bytes(self._transcript.session), kind)
+        found = self._files.writer.one(self._files.sql["find_chain"], owner)
+        root = root_of(self._files.digests, *owner)
+        number = int(found[0]) if found else None
+        return Chain(self._files, self._compressor, owner, identify, self._transcript.at, number, root, share)
+
+    def _feed(self, chain: Chain, batch: Batch) -> None:
+        if chain.pending and chain.pending_bytes + sum(map(len, batch.data)) > SLICE_BYTES:
+            self._store(chain)
+        chain.feed(batch)
+
+    # -- storing ------------------------------------------------------------------------------------------------------------
+
+    def _store(self, *chains: Chain) -> None:
+        """One slice without an attempt: progress that the next call finds."""
+        with self._transaction():
+            for chain in chains:
+                chain.write_pending()
+        with self._disowning(chains, None):
+            for chain in chains:
+                chain.prove_pending()
+        self._settle(chains)
+
+    def _finish(self, rows: Chain, lines: Chain | None) -> Receipt:
+        chains = (rows,) if lines is None else (rows, lines)
+        with self._transaction():
+            for chain in chains:
+                chain.write_pending()
+            receipt, number, expected = self._add_attempt(rows, lines.position if lines is not None else None)
+        with self._disowning(chains, number):
+            for chain in chains:
+                chain.prove_pending()
+            self._prove_attempt(number, expected)
+        self._settle(chains)
+        return receipt
+
+    def _settle(self, chains: Sequence[Chain]) -> None:
+        for chain in chains:
+            if chain.owner[2] == ROWS:
+                self._added += chain.fresh_rows
+            chain.settle()
+
+    def _add_attempt(self, rows: Chain, source: Position | None) -> tuple[Receipt, int, tuple[object, ...]]:
+        given, position, sql, writer = self._transcript, rows.position, self._files.sql, self._files.writer
+        chain = rows.ensure_chain()
+        identity = self._files.digests.checkpoint(*rows.owner[:2], position.node)
+        found = writer.one(sql["find_checkpoint"], (identity,))
+        number = found[0] if found else writer.insert(sql["add_checkpoint"], (identity, chain, position.evidence))
+        ((attempt,),) = writer.all(sql["next_attempt"], (number,))
+        source_page, source_at = (source.page, source.at) if source is not None else (0, 0)
+        added, erased = self._added + rows.fresh_rows, self._erased_rows(chain, position)
+        row = writer.insert(sql["add_attempt"], (
+            number, attempt, position.page, position.at, position.digest, source_page, source_at, position.rows, position.evidence,
+            added, position.degraded, erased, name_bytes(given.host), name_bytes(given.trigger), given.at,
+        ))  # fmt: skip
+        receipt = Receipt(
+            id=identity.hex(), attempt=attempt, verdict="archived", session=given.session, rows=position.rows,
+            evidence=position.evidence, new_rows=added, degraded=position.degraded, erased=erased, host=given.host,
+            trigger=given.trigger, at=from_micros(given.at), archive=str(self._files.path),
+        )  # fmt: skip
+        proof = (identity, chain, position.evidence, attempt, position.page, position.at, position.digest, source_page, source_at)
+        return receipt, row, proof
+
+    def _erased_rows(self, chain: int, position: Position) -> int:
+        if self._files.writer.one(self._files.sql["any_erased"], (chain,)) is None:
+            return 0
+        pages = walk(self._files.writer, self._files.sql, position.page, position.at)
+        return sum(count_rows(page.flags[:take], ERASED) for page, take in pages)
+
+    def _prove_attempt(self, number: int, expected: tuple[object, ...]) -> None:
+        if self._files.proof.one(self._files.sql["prove_attempt"], (number,)) != expected:
+            path = str(self._files.path)
+            raise StoreCorrupt(f"{path}: the attempt that was read back differs from what was written; check the disk", path=path)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Statements stop at the deadline; COMMIT, once begun, does not."""
+        writer = self._files.writer
+        writer.set_busy_ms(max(1, int((self._deadline - time.monotonic()) * 1000)))
+        with writer.transaction():
+            with writer.progress(self._deadline):
+                yield
+
+    @contextmanager
+    def _disowning(self, chains: Sequence[Chain], attempt: int | None) -> Iterator[None]:
+        """What was committed and cannot be proven is taken back, as far as the disk lets us."""
+        try:
+            with self._files.proof.progress(self._deadline):
+                yield
+        except BaseException:
+            try:
+                with self._files.writer.transaction():
+                    if attempt is not None:
+                        self._files.writer.run(self._files.sql["drop_attempt"], (attempt,))
+                        self._files.writer.run(self._files.sql["drop_bare_checkpoints"])
+                    for chain in chains:
+                        chain.disown()
+            except StoreError:
+                pass  # the first error is the one to tell
+            raise
+
+    # -- time ---------------------------------------------------------------------------------------------------------------
+
+    def _expired(self) -> bool:
+        return time.monotonic() >= self._soft
+
+    def _stop_if_late(self, chain: Chain, total: int, *others: Chain) -> None:
+        if chain.position.rows >= total:
+            return
+        if chain.pending:
+            self._store(*others, chain)
+        done = chain.position.rows
+        raise DeadlineExceeded(f"{self._files.path}: archived {done} of {total} rows by the deadline; the next call goes on from there")
+
+    def _check_deadline(self) -> None:
+        if time.monotonic() >= self._deadline:
+            raise DeadlineExceeded(f"{self._files.path}: other processes kept changing this session's archive until the deadline")
+
+
+def _as_it_is(line: Any) -> tuple[bytes, bool]:
+    return line, False
