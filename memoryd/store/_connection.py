@@ -137,6 +137,7 @@ class Connection:
 
         Nested, the earlier deadline wins.  Waiting for a lock is not interrupted: bound it with :meth:`set_busy_ms`.
         """
+        self._check()
         outer = self._deadline
         inner = min((d for d in (outer, deadline) if d is not None), default=None)
         self._stop_at(inner)
@@ -145,7 +146,8 @@ class Connection:
                 raise DeadlineExceeded(f"{self.path}: the deadline had passed before the work began")
             yield
         finally:
-            self._stop_at(outer)
+            if os.getpid() == self._pid:
+                self._stop_at(outer)
 
     def checkpoint(self, mode: CheckpointMode = "PASSIVE") -> tuple[int, int]:
         """Move pages from the write-ahead log into the file; (pages in the log, pages moved).
@@ -175,13 +177,13 @@ class Connection:
         return self.raw.in_transaction
 
     def close(self) -> None:
-        """Close the connection; more than once is fine.  After a fork this does nothing: the handles are the parent's."""
-        if os.getpid() != self._pid:
-            return
-        try:
-            self.raw.close()
-        except apsw.Error as error:
-            self._fail(error)
+        """Close the connection; more than once is fine.  After a fork this does nothing: the handles are the parent's.
+
+        The last connection moves the write-ahead log into the file.  Where that fails nothing is lost: the next open reads the log.
+        """
+        if os.getpid() == self._pid:
+            with suppress(apsw.Error):
+                self.raw.close()
 
     def _rows(self, cursor: apsw.Cursor) -> Iterator[Row]:
         try:

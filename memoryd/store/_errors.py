@@ -7,6 +7,7 @@ are bugs, not conditions of the world, and pass through unchanged.
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,6 +73,8 @@ def from_sqlite(error: apsw.Error, path: Path, system_errno: int = 0) -> Memoryd
         return None
     code: int = getattr(error, "extendedresult", 0)
     kind = _refined(kind, code, system_errno)
+    if isinstance(error, apsw.CantOpenError) and kind is StoreBroken and _is_unwritable(path):
+        kind = StoreReadOnly
     return kind(f"{path} {ADVICE[kind]} (SQLite: {type(error).__name__}, code {code})", path=str(path))
 
 
@@ -99,6 +102,11 @@ def _kind_of_errno(number: int | None) -> type[StoreError]:
     if number in NOT_ALLOWED:
         return StoreReadOnly
     return StoreBroken
+
+
+def _is_unwritable(path: Path) -> bool:
+    """SQLite tries read-only after a refusal, so its last errno does not tell; the access rights do."""
+    return any(p.exists() and not os.access(p, os.W_OK) for p in (path, path.parent))
 
 
 def from_os_error(error: OSError, path: Path) -> StoreError:

@@ -22,8 +22,8 @@ PRIVATE_FILE = 0o600
 
 if sys.platform == "darwin":
 
-    def data_sync(fd: int) -> None:
-        """Push the file's bytes to the platter; fsync alone stops at the drive's cache here."""
+    def file_sync(fd: int) -> None:
+        """Push the file to the platter; fsync alone stops at the drive's cache here."""
         import fcntl
 
         try:
@@ -31,11 +31,11 @@ if sys.platform == "darwin":
         except OSError:
             os.fsync(fd)  # some file systems know only fsync
 
-else:
+    data_sync = file_sync
 
-    def data_sync(fd: int) -> None:
-        """Push the file's bytes, and the size needed to read them, to the disk."""
-        os.fdatasync(fd)
+else:
+    file_sync = os.fsync
+    data_sync = os.fdatasync
 
 
 class WalBarrier:
@@ -91,6 +91,7 @@ class WalBarrier:
             self._forget()
         if self._fd is None:
             self._fd = os.open(self._wal, os.O_RDONLY | os.O_CLOEXEC)
+            _sync_directory(self._wal.parent)  # a new log's name has to survive as well
         return self._fd
 
     def _forget(self) -> None:
@@ -105,11 +106,15 @@ class WalBarrier:
 def fsync_directory(path: Path) -> None:
     """Make the names in the directory survive power loss."""
     with os_errors(path):
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        _sync_directory(path)
+
+
+def _sync_directory(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        file_sync(fd)
+    finally:
+        os.close(fd)
 
 
 def private_directory(path: Path) -> None:
@@ -144,7 +149,7 @@ def _write_new(path: Path, data: bytes) -> None:
     with os.fdopen(fd, "wb") as file:
         file.write(data)
         file.flush()
-        os.fsync(fd)
+        file_sync(fd)
 
 
 def free_bytes(path: Path) -> int:
