@@ -16,7 +16,7 @@ from memoryd.checkpoint._reading import bytes_on_disk, find_checkpoint, list_che
 from memoryd.checkpoint._upsert import Transcript, Upsert
 from memoryd.checkpoint._verify import Progress, verify
 from memoryd.core import MAX_LIMIT, CheckpointInfo, Forgotten, Receipt, Restored, Verification, check_name
-from memoryd.errors import StoreLocked
+from memoryd.errors import StoreBroken, StoreLocked
 from memoryd.store import ProfileStore
 
 __all__ = ["Archive"]
@@ -30,6 +30,7 @@ class Archive:
 
     def __init__(self, files: Files) -> None:
         self._files = files
+        self._inode = _inode(files.path)
         self._compressor = Compressor()
         self._writing = threading.Lock()
         self._reading = threading.Lock()
@@ -55,7 +56,15 @@ class Archive:
         """
         transcript = Transcript(list(rows), source, check_name("user", user), check_name("session", session), host, trigger, at)
         with self._exclusive(deadline):
-            return Upsert(self._files, self._compressor, transcript, deadline).run()
+            receipt = Upsert(self._files, self._compressor, transcript, deadline).run()
+            if not self.is_in_place():
+                path = str(self._files.path)
+                raise StoreBroken(f"{path} was removed or replaced while it was open; try again to begin a new archive", path=path)
+            return receipt
+
+    def is_in_place(self) -> bool:
+        """False where the file that is open is no longer the one at :attr:`path`: what is written now would be lost with it."""
+        return self._inode == _inode(self._files.path)
 
     def list(self, user: str | None = None, session: str | None = None, limit: int = 100) -> tuple[CheckpointInfo, ...]:
         """Checkpoints with their attempts, the most recent first."""
@@ -118,3 +127,11 @@ class Archive:
             yield
         finally:
             self._writing.release()
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

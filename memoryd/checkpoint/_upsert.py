@@ -156,9 +156,8 @@ class Upsert:
         """Statements stop at the deadline; COMMIT, once begun, does not."""
         writer = self._files.writer
         writer.set_busy_ms(max(1, int((self._deadline - time.monotonic()) * 1000)))
-        with writer.transaction():
-            with writer.progress(self._deadline):
-                yield
+        with writer.transaction(), writer.progress(self._deadline):
+            yield
 
     @contextmanager
     def _disowning(self, chains: Sequence[Chain], attempt: int | None) -> Iterator[None]:

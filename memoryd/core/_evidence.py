@@ -60,7 +60,7 @@ def raw_row(row: object) -> tuple[bytes, bool]:
             return canonical_bytes(row if isinstance(row, dict) else dict(row)), False
         except RuntimeError:
             raise
-        except Exception:  # a foreign mapping may raise anything, and an odd row must never refuse a checkpoint
+        except Exception:  # noqa: BLE001  a foreign mapping may raise anything, and an odd row must never refuse
             pass
     return canonical_bytes(readable(row)), True
 
@@ -73,7 +73,7 @@ def readable(row: object) -> str:
         return bytes(row).decode("utf-8", "backslashreplace")
     try:
         text = repr(row)
-    except Exception as error:  # a foreign object's repr may raise anything, and an odd row must never refuse a checkpoint
+    except Exception as error:  # noqa: BLE001  a foreign object's repr may raise anything, and an odd row must never refuse
         text = f"<{type(row).__name__}: repr raised {type(error).__name__}>"
     return text if len(text) <= _MAX_REPR else f"{text[:_MAX_REPR]}... ({len(text)} characters)"
 
