@@ -26,7 +26,7 @@ from memoryd.core import (
     to_micros,
 )
 from memoryd.errors import BackendTransient
-from memoryd.recall import ENGLISH, NEUTRAL, tokenizer
+from memoryd.recall import language_named, tokenizer
 from memoryd.store import Connection, Options, ProfileStore, Schema, connect, load_queries, prepare
 from memoryd_local._lane import Lane
 from memoryd_local._read import Reader
@@ -59,7 +59,7 @@ class LocalBackend:
         self._context = context
         self._path = context.directory / "memory.db"
         self._sql = load_queries("memoryd_local")
-        self._language = NEUTRAL if context.config.get("language", "en") == "none" else ENGLISH
+        self._language = language_named(context.config.get("language", "en"))
         self._writer = Lane(f"{context.name}-writer", self._open_writer)
         self._readers = [Lane(f"{context.name}-reader-{number}", self._open_reader) for number in range(1, _READERS + 1)]
         self._turns = cycle(self._readers)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from memoryd.core import Hit, Query
-from memoryd.recall import ANCHORS, Asked, Language, Line, Scored, Term, Tokenize, analyse, anchors, idf, rank
+from memoryd.recall import ANCHORS, UNNAMED, Asked, Language, Line, Scored, Term, Tokenize, analyse, anchors, idf, rank
 from memoryd.store import Connection, Row
 from memoryd_local._hits import Found, HitReader
 from memoryd_local._rows import ASSISTANT, USER, blob, id_list, span, text
@@ -16,7 +16,6 @@ __all__ = ["Searcher"]
 
 _POSTINGS = 4000  # newest lines of a term that are looked at
 _COMPARED = 1000  # lines whose texts are compared with a quotation
-_NO_NAME = frozenset({"", "default", "user", "assistant"})  # what hosts put where they know no name
 
 
 @attrs.frozen(slots=True)
@@ -49,7 +48,7 @@ class _Search:
         self._reader = HitReader(searcher.name, searcher.connection, searcher.sql, self._labels)
 
     def hits(self) -> list[Hit]:
-        actors = {self._query.user, *(agent for agent, _, _ in self._labels.values())} - _NO_NAME
+        actors = {self._query.user, *(agent for agent, _, _ in self._labels.values())} - UNNAMED
         asked = analyse(self._query.text, self._of.language, self._of.tokenize, actors)
         if not asked:
             return []

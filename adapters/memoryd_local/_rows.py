@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from memoryd.recall import QUESTION, TIMED, Language, Tokenize, index_text
+from memoryd.recall import Language, Tokenize, flags_of, index_text
 
 __all__ = [
     "ASSISTANT", "DELETION", "EDIT", "MEMORY", "TURN", "USER", "WRITE", "Utterance", "blob", "id_list", "optional_blob", "optional_text",
@@ -58,6 +58,4 @@ class Utterance:
 def utterance(role: int, value: str, language: Language, tokenize: Tokenize) -> Utterance:
     """The analysis of a text, done before the write transaction begins."""
     indexed = index_text(value, language)
-    asks = QUESTION if value.rstrip().endswith(("?", "\uff1f")) else 0
-    timed = TIMED if language.tells_time.search(value) else 0
-    return Utterance(role, indexed, len(tokenize(indexed.encode())), asks | timed)
+    return Utterance(role, indexed, len(tokenize(indexed.encode())), flags_of(value, language))

@@ -15,13 +15,12 @@ from typing import NamedTuple
 import attrs
 
 from memoryd.recall._terms import Asked, Dates
+from memoryd.recall._text import QUESTION, TIMED
 
-__all__ = ["ANCHORS", "QUESTION", "REACH", "TIMED", "Line", "Scored", "Weights", "anchors", "idf", "rank"]
+__all__ = ["ANCHORS", "REACH", "Line", "Scored", "Weights", "anchors", "idf", "rank"]
 
 ANCHORS = 100  # utterances whose neighbourhood is scored
 REACH = 2  # how many utterances away still count as neighbours
-QUESTION = 1  # flag: the utterance ends with a question mark
-TIMED = 2  # flag: the utterance names a time
 
 
 class Line(NamedTuple):

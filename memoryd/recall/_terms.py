@@ -11,9 +11,11 @@ from memoryd.recall._language import NEUTRAL, Language
 from memoryd.recall._script import UNSPACED, pairs, vowel_marked
 from memoryd.recall._text import Tokenize, index_text, normal
 
-__all__ = ["MAX_TERMS", "NOTHING", "Asked", "Dates", "Phrase", "Term", "analyse"]
+__all__ = ["MAX_TERMS", "UNNAMED", "NOTHING", "Asked", "Dates", "Phrase", "Term", "analyse"]
 
 MAX_TERMS = 64
+UNNAMED = frozenset({"", "default", "user", "assistant"})
+"""What hosts put where they know no name: no actor of that name can be asked for."""
 _LOOKED_AT = 4096
 _WHOLE_WORD = 4  # characters up to which a run of a vowel-marked script is one word
 _RUNS = re.compile(f"({UNSPACED.pattern})")
@@ -30,6 +32,11 @@ class Term:
 
     stem: str
     words: tuple[str, ...]
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """The tokens of the index that a text must have."""
+        return frozenset(self.stem.split(" "))
 
 
 @attrs.frozen(slots=True)

@@ -13,7 +13,10 @@ from typing import TypeAlias
 from memoryd.recall._language import Language
 from memoryd.recall._script import EMOJI, UNSPACED, emoji_word, pieces
 
-__all__ = ["TOKENIZER", "Tokenize", "count_words", "index_text", "normal"]
+__all__ = ["QUESTION", "TIMED", "TOKENIZER", "Tokenize", "flags_of", "index_text", "normal"]
+
+QUESTION = 1  # flag: the utterance ends with a question mark
+TIMED = 2  # flag: the utterance names a time
 
 TOKENIZER = ("porter", "unicode61", "remove_diacritics", "2", "categories", "L* N* Co Mn Mc")
 
@@ -21,7 +24,7 @@ Tokenize: TypeAlias = Callable[[bytes], list[tuple[int, int, str]]]
 """The index's tokenizer: UTF-8 bytes to (start, end, token), in order."""
 
 _WORD = re.compile(r"[A-Za-z]+")
-_ANY_WORD = re.compile(r"[^\W_]+")
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -40,9 +43,10 @@ def normal(text: str) -> str:
     return EMOJI.sub(emoji_word, unicodedata.normalize("NFKC", _SURROGATES.sub(" ", spaced)))
 
 
-def count_words(indexed: str) -> int:
-    """How many words an index text has, roughly: the length that ranking divides by."""
-    return len(_ANY_WORD.findall(indexed))
+def flags_of(text: str, language: Language) -> int:
+    """What ranking asks of a text besides its words: :data:`QUESTION`, :data:`TIMED`."""
+    asks = QUESTION if text.rstrip().endswith(_QUESTION_MARKS) else 0
+    return asks | (TIMED if language.tells_time.search(text) else 0)
 
 
 def _base_forms(text: str, irregular: Mapping[str, str]) -> str:

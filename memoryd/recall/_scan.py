@@ -1,0 +1,91 @@
+"""Recall over events that no index has yet: the short tail of the log, read and ranked in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from memoryd.core import Entry, Hit, MemoryWrite, Query, Turn, from_micros
+from memoryd.recall._language import Language
+from memoryd.recall._languages import language_named
+from memoryd.recall._rank import Line, idf, rank
+from memoryd.recall._tail import Said, texts_of
+from memoryd.recall._terms import UNNAMED, Asked, analyse
+from memoryd.recall._text import Tokenize, flags_of, index_text
+from memoryd.recall._tokens import tokenizer
+
+__all__ = ["scan_tail"]
+
+_LEAST_TOTAL = 1000  # the tail is part of a larger memory: its few texts do not make a word common
+_own = threading.local()
+
+
+def scan_tail(entries: Sequence[Entry], query: Query, *, language: str = "en") -> list[Hit]:
+    """The hits among ``entries`` (log order) for ``query``, best first, with scores on the scale of the local backend's.
+
+    Later entries count: an edited turn shows its new text, a deleted or forgotten thing nothing.
+    """
+    data, tokenize = language_named(language), _tokenizer()
+    said = [one for one in texts_of(entries) if _wanted(one, query)]
+    asked = analyse(query.text, data, tokenize, {one.actor for one in said} - UNNAMED)
+    if not asked or not said:
+        return []
+    best: dict[bytes, Hit] = {}
+    for one, score, why in _ranked(said, asked, data, tokenize):
+        best.setdefault(one.event.event_id, _hit(one, score, why))
+    return list(best.values())[: query.limit]
+
+
+def _ranked(
+    said: Sequence[Said], asked: Asked, language: Language, tokenize: Tokenize
+) -> list[tuple[Said, float, Mapping[str, float]]]:
+    stems = [[stem for _, _, stem in tokenize(index_text(one.searched, language).encode())] for one in said]
+    lines = [_line(number, one, len(stems[number]), language) for number, one in enumerate(said)]
+    quoting = [n for n, one in enumerate(said) if all(phrase.matches(one.text, language, tokenize) for phrase in asked.phrases)]
+    postings = [[number for number in quoting if term.stems.issubset(stems[number])] for term in asked.terms]
+    worth = [idf(max(len(said), _LEAST_TOTAL), len(ids)) for ids in postings]
+    ranked = rank(lines, postings, worth, asked, sum(map(len, stems)) / len(stems))
+    return [(said[one.line.id], one.score, one.why) for one in ranked if one.line.id in quoting]
+
+
+def _wanted(said: Said, query: Query) -> bool:
+    scope = said.event.scope
+    if scope.user != query.user or (query.session is not None and scope.session != query.session):
+        return False
+    labels = {"agent": scope.agent, "workspace": scope.workspace, "platform": scope.platform}
+    if any(labels.get(name) != value for name, value in query.labels.items()):
+        return False
+    return query.as_of is None or said.event.at <= query.as_of
+
+
+def _line(number: int, said: Said, tokens: int, language: Language) -> Line:
+    thread = None if said.thread is None else hash(said.thread)
+    return Line(number, thread, said.place, tokens, flags_of(said.text, language), said.actor, said.event.at)
+
+
+def _hit(said: Said, score: float, why: Mapping[str, float]) -> Hit:
+    event, scope = said.event, said.event.scope
+    labels = {"agent": scope.agent, "workspace": scope.workspace, "platform": scope.platform}
+    return Hit(
+        id=event.event_id.hex(),
+        kind="turn" if isinstance(event, Turn) else "memory",
+        text=said.text,
+        score=score,
+        at=from_micros(event.at),
+        source="log:turn" if isinstance(event, Turn) else "log:memory",
+        seq=said.seq,
+        turn_id=event.turn_id if isinstance(event, Turn) else None,
+        session=scope.session,
+        role=said.role,
+        key=event.key if isinstance(event, MemoryWrite) else None,
+        labels={name: value for name, value in labels.items() if value},
+        why=why,
+    )
+
+
+def _tokenizer() -> Tokenize:
+    """This thread's tokenizer."""
+    mine: Tokenize | None = getattr(_own, "tokenize", None)
+    if mine is None:
+        mine = _own.tokenize = tokenizer()
+    return mine
