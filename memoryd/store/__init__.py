@@ -1,4 +1,4 @@
-"""SQLite files: profiles, connections and their pragmas, migrations, threads, barriers.  The only package that imports apsw."""
+"""SQLite files: profiles, connections and their pragmas, migrations, threads, barriers.  Nobody else imports apsw."""
 
 from memoryd.store._connection import CheckpointMode as CheckpointMode
 from memoryd.store._connection import Connection as Connection
@@ -9,7 +9,10 @@ from memoryd.store._connection import wal_path as wal_path
 from memoryd.store._connection import wal_size as wal_size
 from memoryd.store._errors import os_errors as os_errors
 from memoryd.store._faulty import Fault as Fault
+from memoryd.store._faulty import FaultKind as FaultKind
 from memoryd.store._faulty import FaultyVFS as FaultyVFS
+from memoryd.store._faulty import FileKind as FileKind
+from memoryd.store._faulty import Operation as Operation
 from memoryd.store._filesystem import require_platform as require_platform
 from memoryd.store._migrate import Schema as Schema
 from memoryd.store._migrate import backup_path as backup_path

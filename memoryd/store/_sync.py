@@ -42,7 +42,9 @@ class WalBarrier:
     """Makes what was committed to the store at ``path`` safe against power loss, without a checkpoint.
 
     It syncs the write-ahead log through a descriptor of its own.  (Only the ``-wal`` may be opened so: closing a descriptor of the
-    ``.db`` or ``-shm`` file would drop SQLite's locks.)  Any thread may call it.  ``fdatasync`` is a seam for tests.
+    ``.db`` or ``-shm`` file would drop SQLite's locks.)  Use it while a connection is open, and :meth:`close` it with the connection:
+    then a log that vanishes or is replaced was removed by somebody else, and what is committed goes to a file without a name.
+    Any thread may call it.  ``fdatasync`` is a seam for tests.
 
     After a failed sync the kernel may have dropped the pages and would call the next one a success, so every later :meth:`sync` fails
     too, until :meth:`recovered` is told that a TRUNCATE checkpoint has moved the log's content into the file.
@@ -50,57 +52,63 @@ class WalBarrier:
 
     def __init__(self, path: Path, fdatasync: Callable[[int], None] = data_sync) -> None:
         self.path = path
-        self.failed = False
         self._wal = wal_path(path)
         self._fdatasync = fdatasync
         self._lock = threading.Lock()
         self._fd: int | None = None
+        self._problem: str | None = None
+        self._lost = False
+
+    @property
+    def failed(self) -> bool:
+        """True from a failed sync until :meth:`recovered`, from a lost log until :meth:`close`."""
+        return self._problem is not None
 
     def sync(self) -> None:
         """Return when everything committed before the call is on the disk; raises :class:`~memoryd.errors.BarrierFailed`."""
         with self._lock:
-            if self.failed:
-                raise self._error("an earlier sync failed and no checkpoint has succeeded since")
+            if self._problem is not None:
+                raise self._error(self._problem)
             try:
                 fd = self._current()
                 if fd is not None:
                     self._fdatasync(fd)
             except OSError as error:
-                self.failed = True
-                raise self._error(error.strerror or str(error)) from error
+                self._problem = "an earlier sync failed and no checkpoint has succeeded since; check the disk"
+                raise self._error(f"{error.strerror or error}; check the disk") from error
+            if self._lost:
+                self._problem = "it was removed or replaced while in use; end every program that uses it and open it again"
+                raise self._error(self._problem)
 
     def recovered(self) -> None:
         """A TRUNCATE checkpoint succeeded: the log is empty and the file was synced, so barriers count again."""
         with self._lock:
-            self._forget()
-            self.failed = False
+            if not self._lost:
+                self._problem = None
 
     def close(self) -> None:
-        """Close the descriptor; the barrier may be used again and will open a new one."""
+        """Close the descriptor; the next :meth:`sync` begins anew with the log that is there then."""
         with self._lock:
-            self._forget()
+            fd, self._fd = self._fd, None
+            self._problem, self._lost = None, False
+            if fd is not None:
+                os.close(fd)
 
     def _current(self) -> int | None:
-        """A descriptor of the log that is at the path now; None where there is none: SQLite syncs the file before it removes the log."""
+        """A descriptor of the log; None where there is none yet: before SQLite removes a log, it syncs the file."""
         try:
             there = os.stat(self._wal)
         except FileNotFoundError:
-            self._forget()
-            return None
-        if self._fd is not None and not os.path.samestat(there, os.fstat(self._fd)):
-            self._forget()
+            self._lost = self._fd is not None
+            return self._fd
         if self._fd is None:
             self._fd = os.open(self._wal, os.O_RDONLY | os.O_CLOEXEC)
             _sync_directory(self._wal.parent)  # a new log's name has to survive as well
+        self._lost = not os.path.samestat(there, os.fstat(self._fd))
         return self._fd
 
-    def _forget(self) -> None:
-        fd, self._fd = self._fd, None
-        if fd is not None:
-            os.close(fd)
-
     def _error(self, problem: str) -> BarrierFailed:
-        return BarrierFailed(f"{self._wal} could not be synced: {problem}; check the disk", path=str(self.path))
+        return BarrierFailed(f"{self._wal} could not be synced: {problem}", path=str(self.path))
 
 
 def fsync_directory(path: Path) -> None:

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from memoryd.errors import ClosedError, DeadlineExceeded, StoreBroken, StoreError, StoreLocked, StoreReadOnly
-from memoryd.store import Connection, Options, connect, wal_path, wal_size
+from memoryd.store import Connection, Options, Schema, connect, open_profile, prepare, wal_path, wal_size
 
 INSERT = "INSERT INTO note (text) VALUES (?)"
 COUNT = "SELECT count(*) FROM note"
@@ -50,13 +50,18 @@ def test_rows_come_one_by_one_all_at_once_or_alone(connection: Connection) -> No
     assert connection.one("SELECT id FROM note WHERE id = 9") is None
 
 
+def _insert_and_fail(connection: Connection) -> None:
+    with connection.transaction():
+        connection.insert(INSERT, (b"gone",))
+        raise KeyError
+
+
 def test_a_transaction_commits_or_leaves_nothing(connection: Connection) -> None:
     with connection.transaction():
         connection.insert(INSERT, (b"kept",))
         assert connection.in_transaction
-    with pytest.raises(KeyError), connection.transaction():
-        connection.insert(INSERT, (b"gone",))
-        raise KeyError
+    with pytest.raises(KeyError):
+        _insert_and_fail(connection)
     assert not connection.in_transaction
     assert connection.all("SELECT text FROM note") == [(b"kept",)]
 
@@ -94,12 +99,17 @@ def test_a_lock_held_elsewhere_is_named_and_passes(connection: Connection, store
     holder.close()
 
 
+def _turn_writer(reader: Connection, writer: Connection) -> None:
+    with reader.transaction("DEFERRED"):
+        assert reader.one(COUNT) == (0,)
+        writer.insert(INSERT, (b"between",))
+        reader.insert(INSERT, (b"on an old snapshot",))
+
+
 def test_a_busy_reader_that_turns_writer_is_rolled_back(connection: Connection, store: Path) -> None:
     other = connect(store, Options(busy_ms=1))
-    with pytest.raises(StoreLocked), other.transaction("DEFERRED"):
-        assert other.one(COUNT) == (0,)
-        connection.insert(INSERT, (b"between",))
-        other.insert(INSERT, (b"on an old snapshot",))
+    with pytest.raises(StoreLocked):
+        _turn_writer(other, connection)
     assert not other.in_transaction
     assert other.one(COUNT) == (1,)
     other.close()
@@ -122,23 +132,26 @@ def test_a_statement_is_stopped_at_its_deadline(connection: Connection) -> None:
 
 
 def test_the_earlier_of_two_deadlines_wins(connection: Connection) -> None:
-    with pytest.raises(DeadlineExceeded), connection.progress(time.monotonic() + 0.02):
-        with connection.progress(time.monotonic() + 3600):
-            connection.one(ENDLESS)
-    with connection.progress(time.monotonic() + 3600):
-        with connection.progress(time.monotonic() + 3600):
+    soon, late = time.monotonic() + 0.02, time.monotonic() + 3600
+    with pytest.raises(DeadlineExceeded), connection.progress(soon), connection.progress(late):
+        connection.one(ENDLESS)
+    with pytest.raises(DeadlineExceeded), connection.progress(late), connection.progress(soon):
+        connection.one(ENDLESS)
+    with connection.progress(late):
+        with connection.progress(late):
             pass
         assert connection.one(COUNT) == (0,)
 
 
-def test_a_deadline_inside_a_transaction_leaves_nothing(connection: Connection) -> None:
-    with (
-        pytest.raises(DeadlineExceeded),
-        connection.progress(time.monotonic() + 0.05),
-        connection.transaction(),
-    ):
+def _insert_for_ever(connection: Connection) -> None:
+    with connection.transaction():
         connection.insert(INSERT, (b"half",))
         connection.run("INSERT INTO note (text) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i FROM n")
+
+
+def test_a_deadline_inside_a_transaction_leaves_nothing(connection: Connection) -> None:
+    with pytest.raises(DeadlineExceeded), connection.progress(time.monotonic() + 0.05):
+        _insert_for_ever(connection)
     assert not connection.in_transaction
     assert connection.one(COUNT) == (0,)
 
@@ -200,9 +213,7 @@ def test_a_file_that_cannot_be_opened_is_named(store: Path, what: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_path_of_any_characters_works(tmp_path: Path, profile: object) -> None:
-    from memoryd.store import Schema, open_profile, prepare
-
+def test_a_path_of_any_characters_works(tmp_path: Path) -> None:
     strange = open_profile(tmp_path / "My Döcs & 'x' $HOME (1)?a=b#c%41", "default")
     path = strange.directory / "notes.db"
     prepare(path, Schema("notes", ("CREATE TABLE note (id INTEGER PRIMARY KEY, text BLOB)",)), strange)

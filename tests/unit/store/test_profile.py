@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.errors import InvalidInput, PlatformUnsupported, ProfileMismatch, StoreBroken, StoreCorrupt, StoreLocked, StoreReadOnly
+from memoryd.errors import (
+    InvalidInput,
+    PlatformUnsupported,
+    ProfileMismatch,
+    StoreBroken,
+    StoreCorrupt,
+    StoreLocked,
+    StoreReadOnly,
+)
 from memoryd.store import open_profile, profile_directory, require_platform
 
 NAMES = ["default", "../x", "/etc/passwd", "..", "a\0b", "x" * 500, "\ud800", "😀" * 500, " ", "CON", "Ünïcode", "unıcode", "a/b\\c"]

@@ -73,11 +73,32 @@ def test_a_log_made_anew_is_opened_anew_and_its_name_synced(store: Path, monkeyp
         barrier.sync()
         expected += [wal_path(store).stat().st_ino] * 2
         connection.close()
-        barrier.sync()  # the last connection removed the log
+        barrier.close()
+        barrier.sync()  # the last connection removed the log: nothing to do
     assert synced.inodes == expected
     assert len(set(expected)) == 3
     assert len(directories) == 3
     barrier.close()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_log_lost_under_an_open_connection_is_loud_for_good(store: Path, replaced: bool) -> None:
+    connection = connect(store, Options(autocheckpoint=0))
+    barrier = WalBarrier(store)
+    connection.insert(INSERT, (b"x",))
+    barrier.sync()
+    os.rename(wal_path(store), store.with_name("taken away"))
+    if replaced:
+        wal_path(store).write_bytes(store.with_name("taken away").read_bytes())
+    connection.insert(INSERT, (b"y",))
+    for _ in range(2):
+        with pytest.raises(BarrierFailed, match="removed or replaced while in use"):
+            barrier.sync()
+        barrier.recovered()
+        assert barrier.failed
+    barrier.close()
+    assert not barrier.failed
+    connection.close()
 
 
 def test_the_barrier_leaves_sqlite_its_locks(store: Path, connection: Connection) -> None:

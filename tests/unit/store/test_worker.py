@@ -177,7 +177,7 @@ async def test_close_finishes_what_was_given_and_refuses_the_rest() -> None:
     done: list[int] = []
     go = threading.Event()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(worker.run, go.wait)
+        nursery.start_soon(worker.run, lambda: go.wait())
         nursery.start_soon(worker.run, done.append, 1)
         await trio.testing.wait_all_tasks_blocked()
         assert not worker.close(timeout=0.01)
