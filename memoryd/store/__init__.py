@@ -14,6 +14,7 @@ from memoryd.store._faulty import FaultyVFS as FaultyVFS
 from memoryd.store._faulty import FileKind as FileKind
 from memoryd.store._faulty import Operation as Operation
 from memoryd.store._filesystem import require_platform as require_platform
+from memoryd.store._locks import lock_holder as lock_holder
 from memoryd.store._migrate import Schema as Schema
 from memoryd.store._migrate import backup_path as backup_path
 from memoryd.store._migrate import prepare as prepare

@@ -26,6 +26,7 @@ from memoryd.errors import (
     StoreLocked,
     StoreReadOnly,
 )
+from memoryd.store._locks import lock_holder
 
 __all__ = ["from_os_error", "from_sqlite", "os_errors", "raise_mapped"]
 
@@ -51,7 +52,7 @@ BY_CLASS: dict[type[apsw.Error], type[StoreError]] = {
 }
 
 ADVICE: dict[type[StoreError], str] = {
-    StoreLocked: "is locked by another process; try again, or find the holder with `lsof`",
+    StoreLocked: "is locked by another process; try again when it is done",
     StoreFull: "cannot grow, the disk or quota is full; free some space and try again",
     StoreReadOnly: "cannot be written by this user; check owner, mode and mount of the file and its directory",
     StoreCorrupt: "is damaged; nothing was deleted: keep the file, check the disk, restore a backup",
@@ -75,7 +76,9 @@ def from_sqlite(error: apsw.Error, path: Path, system_errno: int = 0) -> Memoryd
     kind = _refined(kind, code, system_errno)
     if isinstance(error, apsw.CantOpenError) and kind is StoreBroken and _is_unwritable(path):
         kind = StoreReadOnly
-    return kind(f"{path} {ADVICE[kind]} (SQLite: {type(error).__name__}, code {code})", path=str(path))
+    holder = lock_holder(path) if kind is StoreLocked else None
+    detail = f"SQLite: {type(error).__name__}, code {code}" + (f"; the write lock is held by process {holder}" if holder else "")
+    return kind(f"{path} {ADVICE[kind]} ({detail})", path=str(path))
 
 
 def raise_mapped(error: apsw.Error, path: Path, system_errno: int = 0) -> NoReturn:
