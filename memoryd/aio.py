@@ -127,6 +127,9 @@ class Memory:
 
     # -- over the portal --------------------------------------------------------------------------------------------------------
 
+    async def settled(self, accepted: Accepted, timeout: float) -> Accepted:
+        return await self._run(lambda rt: rt.settled(accepted, timeout))
+
     async def prefetch(self, query: str) -> Context:
         return await self._run(lambda rt: rt.prefetch(query))
 
@@ -209,8 +212,8 @@ class Memory:
     async def restore(self, id: str, *, attempt: int | None = None, full: bool = False) -> Restored:
         return await self._run(lambda rt: rt.restore(id, attempt=attempt, full=full))
 
-    async def verify(self, id: str | None = None) -> Verification:
-        return await self._run(lambda rt: rt.verify(id))
+    async def verify(self, id: str | None = None, *, on_progress: Callable[[int, int], object] | None = None) -> Verification:
+        return await self._run(lambda rt: rt.verify(id, on_progress=on_progress))
 
     async def status(self) -> Status:
         return await self._run(lambda rt: rt.status())

@@ -111,6 +111,9 @@ class Memory:
 
     # -- over the portal --------------------------------------------------------------------------------------------------------
 
+    def settled(self, accepted: Accepted, timeout: float) -> Accepted:
+        return self._run(lambda rt: rt.settled(accepted, timeout))
+
     def prefetch(self, query: str) -> Context:
         return self._run(lambda rt: rt.prefetch(query))
 
@@ -193,8 +196,8 @@ class Memory:
     def restore(self, id: str, *, attempt: int | None = None, full: bool = False) -> Restored:
         return self._run(lambda rt: rt.restore(id, attempt=attempt, full=full))
 
-    def verify(self, id: str | None = None) -> Verification:
-        return self._run(lambda rt: rt.verify(id))
+    def verify(self, id: str | None = None, *, on_progress: Callable[[int, int], object] | None = None) -> Verification:
+        return self._run(lambda rt: rt.verify(id, on_progress=on_progress))
 
     def status(self) -> Status:
         return self._run(lambda rt: rt.status())

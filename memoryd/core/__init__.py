@@ -86,6 +86,7 @@ from memoryd.core._select import Selector as Selector
 from memoryd.core._status import BackendStatus as BackendStatus
 from memoryd.core._status import GateStatus as GateStatus
 from memoryd.core._status import LogStatus as LogStatus
+from memoryd.core._status import State as State
 from memoryd.core._status import Status as Status
 from memoryd.core._status import TaskStatus as TaskStatus
 from memoryd.core._check import MAX_NAME as MAX_NAME

@@ -55,10 +55,13 @@ class BackendStatus:
 
 @attrs.frozen(slots=True)
 class GateStatus:
-    """The gate of this profile.  ``mode`` is what a checkpoint would meet now; ``released`` names sessions with a release."""
+    """The gate of this profile.  ``mode`` is what a checkpoint would meet now and ``decided_by`` who says so; ``refusals`` counts those
+    in a row over all sessions; ``released`` names sessions with a release."""
 
     mode: str
     path: str
+    decided_by: str = "configuration"
+    last_verdict: str = ""
     fallback: str = ""
     refusals: int = 0
     released: tuple[str, ...] = ()

@@ -18,12 +18,12 @@ _SLICE = 256
 class ErasePlan:
     """What the archive has to erase for one forget.  Kept only until that is done.
 
-    ``turns`` are (session, digest) pairs of the identities of erased turns; ``sessions`` are erased whole; ``everything`` means all
-    of the user.
+    ``turns`` are the identities of erased turns, each with its session; ``sessions`` are erased whole; ``everything`` means all of the
+    user.  Rows archived from ``until`` on (microseconds since the epoch) are not meant.
     """
 
     user: str
-    turns: tuple[tuple[str, bytes], ...] = ()
+    turns: tuple[tuple[str, tuple[bytes, ...]], ...] = ()
     sessions: tuple[str, ...] = ()
     everything: bool = False
     until: int = 0
@@ -42,7 +42,7 @@ def _packed(plan: ErasePlan) -> bytes:
     def safe(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
-    turns = [(safe(session), digest) for session, digest in plan.turns]
+    turns = [(safe(session), identities) for session, identities in plan.turns]
     return msgspec.msgpack.encode([safe(plan.user), turns, [safe(s) for s in plan.sessions], plan.everything, plan.until])
 
 
@@ -51,7 +51,7 @@ def _unpacked(data: bytes) -> ErasePlan:
         return value.decode("utf-8", "surrogatepass")
 
     user, turns, sessions, everything, until = msgspec.msgpack.decode(data)
-    return ErasePlan(text(user), tuple((text(s), d) for s, d in turns), tuple(map(text, sessions)), everything, until)
+    return ErasePlan(text(user), tuple((text(session), tuple(identities)) for session, identities in turns), tuple(map(text, sessions)), everything, until)
 
 
 class Erasures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
@@ -26,6 +26,8 @@ SCHEMA = Schema("log", load_migrations("memoryd.journal"))
 
 _APPEND = SQL["append"]
 _BUSY_MS = 5  # the longest an append waits for another process's lock before the event is held
+_OPEN_BUSY_MS = 500
+_SETTLED = 4096  # held events whose seq is remembered for whoever waits for it
 _RETRY_ROWS = 64
 _RETRY_BYTES = 1 << 20
 
@@ -47,7 +49,9 @@ class Journal:
     a checkpoint delays an append.
     """
 
-    def __init__(self, profile: ProfileStore, limits: Limits, *, vfs: str | None = None) -> None:
+    def __init__(
+        self, profile: ProfileStore, limits: Limits, *, vfs: str | None = None, fdatasync: Callable[[int], None] | None = None
+    ) -> None:
         self.path = profile.directory / "log.db"
         self._spool_directory = profile.directory / "spool"
         self._limits = limits
@@ -57,16 +61,17 @@ class Journal:
         self._writer = connect(self.path, Options(synchronous="NORMAL", busy_ms=_BUSY_MS, autocheckpoint=0), vfs=vfs)
         self._reader = connect(self.path, Options(readonly=True, busy_ms=2000), vfs=vfs)
         self._keeper = connect(self.path, Options(synchronous="NORMAL", busy_ms=100, autocheckpoint=0), vfs=vfs)
-        self._barrier = WalBarrier(self.path)
+        self._barrier = WalBarrier(self.path) if fdatasync is None else WalBarrier(self.path, fdatasync=fdatasync)
         self._barrier_lock = threading.Lock()
         self._keep_lock = threading.Lock()
         self._room = Room(self.path, limits.max_bytes, limits.free_floor)
         self._held = Held(limits.held_max_bytes)
         self._closed = False
-        self.power_safe = True
         self.synced = 0
         self.last_seq = 0
         self.refused = 0
+        self.refusing = ""
+        self._settled: dict[str, int] = {}
         self.quarantined = 0
         self.last_error = ""
         self._begin()
@@ -74,17 +79,24 @@ class Journal:
     def _begin(self) -> None:
         """The barrier that an open begins with; it also makes the WAL exist, and its name durable, before the first append."""
         with self._lock:
-            self._writer.set_busy_ms(2000)
             try:
-                with self._writer.transaction("IMMEDIATE"):
-                    self._writer.run(SQL["first_open"], (secrets.token_hex(8),))
-                    self._writer.run(SQL["count_open"])
-            finally:
-                self._writer.set_busy_ms(_BUSY_MS)
+                self._count_open()
+            except StoreLocked:
+                if self._writer.one(SQL["epoch"]) is None:  # a log of an earlier run can be opened while it is locked
+                    raise
             self.epoch: str = self._writer.all(SQL["epoch"])[0][0]
             self.last_seq = self._head_seq()
         self.barrier()
         fsync_directory(self.path.parent)
+
+    def _count_open(self) -> None:
+        self._writer.set_busy_ms(_OPEN_BUSY_MS)
+        try:
+            with self._writer.transaction("IMMEDIATE"):
+                self._writer.run(SQL["first_open"], (secrets.token_hex(8),))
+                self._writer.run(SQL["count_open"])
+        finally:
+            self._writer.set_busy_ms(_BUSY_MS)
 
     # -- append -------------------------------------------------------------------------------------------------------------
 
@@ -115,6 +127,7 @@ class Journal:
         if row[1] is not None:
             return self._commit_once(row)
         self.last_seq = seq = self._writer.insert(_APPEND, row)
+        self.refusing = ""
         return Accepted("journaled", seq, row[0].hex())
 
     def _commit_once(self, row: Row) -> Accepted:
@@ -135,7 +148,13 @@ class Journal:
 
     def _refuse(self, reason: str) -> Accepted:
         self.refused += 1
+        self.refusing = reason
         return Accepted("refused", None, "", reason)
+
+    @property
+    def power_safe(self) -> bool:
+        """False from a failed barrier until the log has been rewritten and synced."""
+        return not self._barrier.failed
 
     # -- held ---------------------------------------------------------------------------------------------------------------
 
@@ -162,10 +181,18 @@ class Journal:
             return len(self._held)
 
     def _append_rows(self, rows: Sequence[Row]) -> None:
+        """Append ``rows`` in one transaction; a turn key that the log has already is passed over."""
         with self._writer.transaction("IMMEDIATE"):
-            for row in rows:
-                added = self._writer.one(SQL["append_once"], row)
-                self.last_seq = added[0] if added is not None else self.last_seq
+            added = [self._writer.one(SQL["append_once"], row) for row in rows]
+        seqs = {row[0].hex(): seq[0] for row, seq in zip(rows, added, strict=True) if seq is not None}
+        self.last_seq = max(self.last_seq, *seqs.values(), 0)
+        self._settled.update(seqs)
+        while len(self._settled) > _SETTLED:
+            del self._settled[next(iter(self._settled))]
+
+    def settled(self, event_id: str) -> int | None:
+        """The seq that a held event got when it was journaled later, for the last few thousand of them."""
+        return self._settled.get(event_id)
 
     # -- spool --------------------------------------------------------------------------------------------------------------
 
@@ -191,9 +218,8 @@ class Journal:
             if self._writer.one(SQL["is_ingested"], (name,)) is not None:
                 return 0
             self._writer.run(SQL["ingested"], (name,))
-            for row in rows:
-                added = self._writer.one(SQL["append_once"], row)
-                self.last_seq = added[0] if added is not None else self.last_seq
+            added = [self._writer.one(SQL["append_once"], row) for row in rows]
+            self.last_seq = max(self.last_seq, *(seq[0] for seq in added if seq is not None), 0)
         return len(rows)
 
     def _forget_ingested(self) -> None:
@@ -218,7 +244,6 @@ class Journal:
             try:
                 self._barrier.sync()
             except BarrierFailed as error:
-                self.power_safe = False
                 self.last_error = type(error).__name__
                 raise
             self.synced = max(self.synced, upto)
@@ -240,7 +265,7 @@ class Journal:
             raise BarrierFailed(
                 f"{self.path}: an earlier sync failed and a reader still pins the log: it is tried again", path=str(self.path)
             )
-        self.power_safe = True
+        self._barrier.recovered()
 
     def trim_wal(self, *, idle: bool = False) -> None:
         """Copy the WAL into the file when it is above its cap, or when nothing else is going on; never waits for a reader."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from memoryd.core import CheckpointInfo, Receipt, Restored, Verification, check_name, checked_limit
-from memoryd.errors import InvalidInput
+from memoryd.errors import CheckpointNotFound, InvalidInput
 from memoryd.runtime._ingest import Ingest
 from memoryd.runtime._kernel import Kernel
 
@@ -28,32 +28,41 @@ class Checkpoints:
         if messages is not None and (isinstance(messages, (str, bytes)) or not isinstance(messages, Sequence)):
             raise InvalidInput("messages", f"expected a list of messages, got {type(messages).__name__}")
         private = self._ingest.is_private(scope)
-        rows = None if private or messages is None else list(messages)
-        return await self._kernel.gate_worker.run(self._decide, rows, user, session, host, trigger, source)
-
-    def _decide(
-        self, rows: list[Any] | None, user: str, session: str, host: str, trigger: str, source: bytes | None
-    ) -> Receipt:
-        return self._kernel.gate.checkpoint(
-            rows,
-            user=user,
-            session=session,
-            host=host,
-            trigger=trigger,
-            at=self._kernel.clock(),
-            timeout=self._kernel.config.deadlines.checkpoint,
-            source=source,
+        gate, at = self._kernel.gate, self._kernel.clock()
+        rows = None if messages is None else list(messages)
+        return await self._kernel.gate_worker.run(
+            lambda: gate.checkpoint(
+                rows, user=user, session=session, host=host, trigger=trigger, at=at, source=source, private=private
+            )
         )
 
     async def list(self, session: str | None, limit: int) -> list[CheckpointInfo]:
         user = self._ingest.scope().need_user()
         count = checked_limit(limit)
-        return await self._kernel.gate_worker.run(lambda: self._kernel.gate.list(user=user, session=session, limit=count))
+        shelf = self._kernel.gate.shelf
+        return list(await self._kernel.archive_worker.run(lambda: shelf.list(user, session, count), abandon=True))
 
     async def restore(self, id: str, attempt: int | None, full: bool) -> Restored:
         user = self._ingest.scope().need_user()
-        return await self._kernel.gate_worker.run(lambda: self._kernel.gate.restore(id, user=user, attempt=attempt, full=full))
+        shelf = self._kernel.gate.shelf
 
-    async def verify(self, id: str | None) -> Verification:
+        def work() -> Restored:
+            return shelf.restore(self._own(id, user), attempt=attempt, full=full)
+
+        return await self._kernel.archive_worker.run(work, abandon=True)
+
+    async def verify(self, id: str | None, on_progress: Callable[[int, int], object] | None) -> Verification:
         user = self._ingest.scope().need_user()
-        return await self._kernel.gate_worker.run(lambda: self._kernel.gate.verify(id, user=user))
+        shelf = self._kernel.gate.shelf
+
+        def work() -> Verification:
+            return shelf.verify(None if id is None else self._own(id, user), on_progress)
+
+        return await self._kernel.archive_worker.run(work, abandon=True)
+
+    def _own(self, id: str, user: str) -> str:
+        """The whole id of a checkpoint of ``user``; another user's is not found, whoever knows its id."""
+        info = self._kernel.gate.shelf.show(id)
+        if info.user != user:
+            raise CheckpointNotFound("no checkpoint of this user has that id; see 'memoryd checkpoint list'")
+        return info.id

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 
 import attrs
 import trio
 
-from memoryd.checkpoint import identities_of_turn
+from memoryd.checkpoint import Erasure
 from memoryd.core import Forget, Forgotten, Scope, Selection, Selector, Turn, new_event_id
 from memoryd.errors import BackendError, StoreError
 from memoryd.journal import Erasures, ErasePlan, PendingErasure
@@ -40,7 +41,7 @@ class Forgetting:
             return await self._archive_only(selector)
         async with self._busy:
             selection = await self._kernel.sync_worker.run(erasures.select, selector)
-            plan = _plan(self._kernel.profile.key, selection, self._kernel.clock())
+            plan = await self._kernel.gate_worker.run(self._plan, selection)
             event = Forget(new_event_id(), scope, self._kernel.clock(), selection.seqs, selection.sessions)
             accepted = await self._kernel.sync_worker.run(erasures.begin, event, plan)
             self._kernel.wakeups.wake(accepted.seq or 0)
@@ -77,7 +78,7 @@ class Forgetting:
             await self._kernel.sync_worker.run(erasures.clear, erasure)
             await self._kernel.sync_worker.run(clear_spill, self._kernel.profile.directory / "spill")
             archive = await self._kernel.gate_worker.run(self._erase_archive, erasure.plan)
-            if not await self._erase_projection(erasure.seq, timeout):
+            if not await self._erase_projection(erasure.seq, timeout) or archive is None:
                 return None
             finished = await self._kernel.sync_worker.run(erasures.finish, erasure)
         except (BackendError, StoreError) as error:
@@ -85,11 +86,12 @@ class Forgetting:
             return None
         return archive if finished else None
 
-    def _erase_archive(self, plan: ErasePlan) -> _Archive:
-        erased, quoted = self._kernel.gate.erase(
-            plan.user, turns=plan.turns, sessions=plan.sessions, everything=plan.everything
-        )
-        return _Archive(erased, quoted)
+    def _erase_archive(self, plan: ErasePlan) -> _Archive | None:
+        """On the gate's thread; None where a reader still pins old pages of the archive."""
+        done = [self._kernel.gate.shelf.erase(erasure) for erasure in _erasures(plan)]
+        if any(part.pending for part in done):
+            return None
+        return _Archive(sum(part.erased for part in done), sum(part.quoted for part in done))
 
     async def _erase_projection(self, seq: int, timeout: float) -> bool:
         history = self._kernel.history
@@ -101,20 +103,33 @@ class Forgetting:
         await backend.erase_traces()
         return True
 
+    def _plan(self, selection: Selection) -> ErasePlan:
+        """What the archive has to erase, as identities: the words themselves are not kept."""
+        selector, shelf = selection.selector, self._kernel.gate.shelf
+        turns = [
+            (entry.event.scope.session or "", shelf.identities_of_turn(entry.event.user, entry.event.assistant))
+            for entry in selection.entries
+            if isinstance(entry.event, Turn)
+        ]
+        return ErasePlan(selector.user, tuple(turns), selection.sessions, selector.everything, self._kernel.clock())
+
     async def _archive_only(self, selector: Selector) -> Forgotten:
         """Under the null backend there is no log: the archive alone is erased, by session or whole."""
         sessions = (selector.session,) if selector.whole_session and selector.session is not None else ()
-        plan = ErasePlan(selector.user, (), sessions, selector.everything)
+        plan = ErasePlan(selector.user, (), sessions, selector.everything, self._kernel.clock())
         archive = await self._kernel.gate_worker.run(self._erase_archive, plan)
-        return Forgotten(archive.erased, 0, archive.quoted)
+        return Forgotten(archive.erased, 0, archive.quoted) if archive is not None else Forgotten(pending=1)
 
 
-def _plan(key: bytes, selection: Selection, now: int) -> ErasePlan:
-    selector = selection.selector
-    turns = [
-        (entry.event.scope.session or "", identity)
-        for entry in selection.entries
-        if isinstance(entry.event, Turn)
-        for identity in identities_of_turn(key, entry.event.user, entry.event.assistant)
-    ]
-    return ErasePlan(selector.user, tuple(turns), selection.sessions, selector.everything, now)
+def _erasures(plan: ErasePlan) -> Iterator[Erasure]:
+    if plan.everything:
+        yield Erasure(plan.user, until=plan.until)
+        return
+    for session in plan.sessions:
+        yield Erasure(plan.user, session, until=plan.until)
+    turns: defaultdict[str, list[tuple[bytes, ...]]] = defaultdict(list)
+    for session, identities in plan.turns:
+        if session not in plan.sessions:
+            turns[session].append(identities)
+    for session, found in turns.items():
+        yield Erasure(plan.user, session, tuple(found), until=plan.until)

@@ -12,7 +12,15 @@ import attrs
 
 from memoryd.checkpoint import Gate
 from memoryd.core import Backend, BackendContext, Config, Cursor, HistoryBackend
-from memoryd.errors import ClosedError, ConfigError, ForkedError
+from memoryd.errors import (
+    BackendError,
+    ClosedError,
+    ConfigError,
+    ForkedError,
+    ProfileMismatch,
+    StoreError,
+    StoreTooNew,
+)
 from memoryd.journal import Erasures, Journal, Limits, Outbox, Privacy
 from memoryd.log import Log
 from memoryd.runtime._plugins import make_backend
@@ -45,6 +53,7 @@ class Member:
     recovered: int = 0
     last_error: str = ""
     owner: int | None = None
+    is_open: bool = False
 
     def failed(self, error: str, now: int) -> None:
         self.failures += 1
@@ -78,6 +87,7 @@ class Kernel:
     sync_worker: Worker
     read_worker: Worker
     gate_worker: Worker
+    archive_worker: Worker
     clock: Callable[[], int] = now_micros
     pid: int = attrs.field(factory=os.getpid)
     accepting: bool = True
@@ -106,6 +116,10 @@ class Kernel:
         """The head of the log (an empty cursor where there is none)."""
         return self.journal.head() if self.journal is not None else Cursor("", 0)
 
+    @property
+    def workers(self) -> tuple[Worker, ...]:
+        return self.sync_worker, self.read_worker, self.gate_worker, self.archive_worker
+
     def close_stores(self) -> None:
         """Close what blocks: the journal (barrier and spool), the archive, the threads.  Raises the journal's error at the end."""
         self.running = False
@@ -123,7 +137,7 @@ def build_kernel(home: Path, profile: ProfileStore, config: Config, on_bug: OnBu
         home=home,
         config=config,
         profile=profile,
-        gate=Gate(profile, config.gate, vfs=vfs),
+        gate=_gate(profile, config, vfs),
         log=Log(config.logging.level, config.logging.format),
         on_bug=on_bug,
         journal=journal,
@@ -135,7 +149,36 @@ def build_kernel(home: Path, profile: ProfileStore, config: Config, on_bug: OnBu
         sync_worker=Worker("memoryd-sync"),
         read_worker=Worker("memoryd-read"),
         gate_worker=Worker("memoryd-gate"),
+        archive_worker=Worker("memoryd-archive"),
     )
+
+
+def _gate(profile: ProfileStore, config: Config, vfs: str | None) -> Gate:
+    second = Path(config.gate.fallback_dir).expanduser() if config.gate.fallback_dir else None
+    return Gate(
+        profile,
+        mode=config.gate.mode,
+        fallback_dir=second,
+        quota_bytes=config.gate.quota_bytes,
+        deadline_s=config.deadlines.checkpoint,
+        vfs=vfs,
+    )
+
+
+async def open_member(kernel: Kernel, member: Member) -> None:
+    """Open a backend; one that cannot be opened now is tried again by its writer task, and status says so meanwhile.
+
+    A store that must not be served (another profile's, a newer program's) is raised.
+    """
+    try:
+        await member.backend.open()
+    except (ProfileMismatch, StoreTooNew):
+        raise
+    except (BackendError, StoreError) as error:
+        member.failed(type(error).__name__, kernel.clock())
+        kernel.log.warning("backend.not_open", backend=member.name, error=type(error).__name__)
+        return
+    member.is_open = True
 
 
 def _open_journal(profile: ProfileStore, config: Config, vfs: str | None) -> Journal:

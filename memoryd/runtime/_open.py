@@ -12,10 +12,11 @@ import trio
 
 from memoryd.core import Config
 from memoryd.errors import BackendError, StoreError
+from memoryd.journal import Journal
 from memoryd.recall import fence_marker
 from memoryd.runtime._deliver import Delivery
 from memoryd.runtime._keep import Barrier, HeldRetry, Maintenance
-from memoryd.runtime._kernel import Kernel, Member, build_kernel
+from memoryd.runtime._kernel import Kernel, Member, build_kernel, open_member
 from memoryd.runtime._owner import Owner
 from memoryd.runtime._project import Projection
 from memoryd.runtime._runtime import Runtime
@@ -72,7 +73,7 @@ class OpenRuntime:
         self._kernel = kernel = await trio.to_thread.run_sync(self._build, wakeups)
         try:
             for member in kernel.members:
-                await member.backend.open()
+                await open_member(kernel, member)
         except BaseException:
             with trio.CancelScope(shield=True):
                 await self._close_everything()
@@ -90,8 +91,15 @@ class OpenRuntime:
         config = self._config if isinstance(self._config, Config) else load_config(home, self._profile, self._config).config
         kernel = build_kernel(home, open_profile(home, self._profile), config, self._on_bug, wakeups, self._vfs)
         if kernel.journal is not None:
-            kernel.journal.ingest_spool()
+            self._ingest_spool(kernel, kernel.journal)
         return kernel
+
+    @staticmethod
+    def _ingest_spool(kernel: Kernel, journal: Journal) -> None:
+        try:
+            journal.ingest_spool()
+        except StoreError as error:  # the files stay; maintenance tries again
+            kernel.log.warning("journal.spool_waits", error=type(error).__name__)
 
     def _tasks(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
         kernel = self._kernel
@@ -162,7 +170,7 @@ class OpenRuntime:
         try:
             await trio.to_thread.run_sync(kernel.close_stores)
         finally:
-            for worker in (kernel.sync_worker, kernel.read_worker, kernel.gate_worker):
+            for worker in kernel.workers:
                 worker.close()
 
 

@@ -53,6 +53,9 @@ class Projection:
 
     async def _step(self) -> bool:
         """Apply one batch; True where there may be more."""
+        if not self._member.is_open:
+            await self._member.backend.open()
+            self._member.is_open = True
         cursor = await self._position()
         entries = await self._kernel.read_worker.run(self._journal.read, cursor.seq, _BATCH, _BATCH_BYTES, abandon=True)
         if not entries:

@@ -13,7 +13,7 @@ from memoryd.core import (
     Context, Entry, Hit, HistoryBackend, Memory, MemoryVersion, Query, Recall, Scope, check_name, check_text, checked_limit,
 )
 from memoryd.errors import BackendError, DeadlineExceeded, InvalidInput, MemorydError, StoreError
-from memoryd.recall import merge, render, scan_tail
+from memoryd.recall import merge, render, scan_tail, spill
 from memoryd.runtime._ingest import event_time
 from memoryd.runtime._kernel import Kernel, Member
 
@@ -69,7 +69,7 @@ class Reading:
                 member.last_error = type(error).__name__
                 return Recall(behind=max(0, own - member.progress.seq), stale=True, source="none")
             tail = [] if reached else await self._tail(member.progress.seq)
-            found = merge([hits, scan_tail(tail, query)], query.limit) if tail else hits
+            found = merge([hits, scan_tail(tail, query, language=self._kernel.config.language)], query.limit) if tail else hits
             covered = tail[-1].seq if tail else member.progress.seq
             return Recall(tuple(found), behind=max(0, own - covered), source=member.name)
         return Recall(behind=max(0, own - member.progress.seq), stale=True, source="none")
@@ -85,7 +85,11 @@ class Reading:
         """A recall rendered as the fenced block that a host injects."""
         query = Query(scope.need_user(), check_text("query", text))
         found = await self.recall(scope, query, timeout)
-        block = render(found.hits, marker=self._marker, budget=self._kernel.config.recall.budget_chars)
+        limits = self._kernel.config.recall
+        block = render(found.hits, marker=self._marker, budget=limits.budget_chars)
+        if len(block) > limits.spill_chars:
+            directory = self._kernel.profile.directory / "spill"
+            block = await self._kernel.read_worker.run(lambda: spill(block, directory, limit=limits.spill_chars))
         complete = found.behind == 0 and found.source != "none"
         return Context(text, block, found.hits, found.source, prefetched, complete)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -113,19 +113,24 @@ class Runtime:
         if accepted.state == "off" or primary is None:
             return Stored(accepted, applied=False)
         timeout = self.config.deadlines.store
-        seq = await self._journaled(accepted, timeout)
-        return Stored(accepted, applied=seq is not None and await primary.progress.reach(seq, timeout))
+        started = trio.current_time()
+        settled = await self.settled(accepted, timeout)
+        left = timeout - (trio.current_time() - started)
+        applied = settled.seq is not None and await primary.progress.reach(settled.seq, left)
+        return Stored(settled, applied)
 
-    async def _journaled(self, accepted: Accepted, timeout: float) -> int | None:
-        """The seq that covers ``accepted``; for a held event, once nothing is held any more."""
+    async def settled(self, accepted: Accepted, timeout: float) -> Accepted:
+        """Wait until a *held* event is *journaled*; what is still held at the deadline comes back as it is."""
         journal = self._kernel.journal
-        if accepted.seq is not None or journal is None:
-            return accepted.seq
+        if accepted.state != "held" or journal is None:
+            return accepted
         with trio.move_on_after(timeout):
-            while journal.held:
-                await trio.sleep(0.02)
-            return journal.last_seq
-        return None
+            while True:
+                seq = journal.settled(accepted.event_id)
+                if seq is not None:
+                    return Accepted("journaled", seq, accepted.event_id, accepted.reason)
+                await trio.sleep(0.01)
+        return accepted
 
     # -- reading ------------------------------------------------------------------------------------------------------------
 
@@ -302,9 +307,11 @@ class Runtime:
         """The rows of a checkpoint as they were given.  Raises :class:`CheckpointNotFound`."""
         return await self._checkpoints.restore(id, attempt, full)
 
-    async def verify(self, id: str | None = None) -> Verification:
-        """Recompute every digest of one checkpoint, or of all."""
-        return await self._checkpoints.verify(id)
+    async def verify(
+        self, id: str | None = None, *, on_progress: Callable[[int, int], object] | None = None
+    ) -> Verification:
+        """Recompute every digest of one checkpoint, or of the whole archive.  ``on_progress(done, total)`` is called on a thread."""
+        return await self._checkpoints.verify(id, on_progress)
 
     # -- the truth ----------------------------------------------------------------------------------------------------------
 

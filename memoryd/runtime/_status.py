@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from memoryd.core import BackendStatus, LogStatus, Status, TaskStatus
-from memoryd.core import State as State
+from memoryd.core import BackendStatus, GateStatus, LogStatus, State, Status, TaskStatus
 from memoryd.errors import BackendError, StoreError
 from memoryd.runtime._kernel import Kernel, Member
 from memoryd.runtime._owner import read_owner
@@ -21,7 +20,7 @@ async def read_status(kernel: Kernel, children: Iterable[Child]) -> Status:
     tasks = tuple(child.status() for child in children)
     log = await kernel.sync_worker.run(_log_status, kernel) if kernel.journal is not None else None
     backends = [await _member_status(kernel, member) for member in kernel.members]
-    gate = await kernel.gate_worker.run(kernel.gate.status)
+    gate = await kernel.archive_worker.run(_gate_status, kernel)
     states: list[State] = [member.state for member in backends]
     states += [log.state] if log is not None else []
     states += ["broken" for task in tasks if task.state == "failed"]
@@ -54,7 +53,7 @@ def _log_status(kernel: Kernel) -> LogStatus:
         erasing = len(kernel.erasures.pending())
     except StoreError as error:
         head, erasing, problem = journal.last_seq, 0, type(error).__name__
-    degraded = not journal.power_safe or journal.held > 0 or journal.refused > 0
+    degraded = not journal.power_safe or journal.held > 0 or bool(journal.refusing)
     return LogStatus(
         path=str(journal.path),
         state="broken" if problem else "degraded" if degraded else "ok",
@@ -68,7 +67,26 @@ def _log_status(kernel: Kernel) -> LogStatus:
         refused=journal.refused,
         erasing=erasing,
         quarantined=journal.quarantined,
-        last_error=problem or journal.last_error,
+        last_error=problem or journal.refusing or journal.last_error,
+    )
+
+
+def _gate_status(kernel: Kernel) -> GateStatus:
+    gate, quota = kernel.gate, kernel.config.gate.quota_bytes
+    seen = gate.status(receipts=1)
+    used = gate.shelf.usage()
+    full = quota and used >= 0.8 * quota
+    last = seen.receipts[-1] if seen.receipts else {}
+    return GateStatus(
+        mode=seen.mode,
+        decided_by=seen.decided_by,
+        path=seen.archive,
+        fallback=seen.fallback,
+        refusals=sum(seen.refusals.values()),
+        released=tuple(seen.released),
+        last_verdict=str(last.get("verdict", "")),
+        bytes=used,
+        warning=f"the archive uses {100 * used // quota} % of gate.quota_bytes" if full else "",
     )
 
 

@@ -1,0 +1,151 @@
+"""G9: status tells the truth: what is held, refused, behind, failing and recovered, where the files are, and nothing more."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+import memoryd
+from memoryd.errors import BarrierFailed, JournalUnavailable
+from memoryd.journal import Journal, Limits
+from memoryd.store import Options, connect, open_profile
+from memoryd.testing import Fault, FaultyVFS
+
+
+async def test_a_fresh_runtime_is_ok_and_says_where_things_are(tmp_path: Path) -> None:
+    async with memoryd.open_runtime(tmp_path) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            rt.sync_turn("zebra", "ok")
+            await rt.store("k", "v")
+            await rt.drain()
+            await rt.flush()
+        status = await rt.status()
+    assert (status.state, status.profile, status.home) == ("ok", "default", str(tmp_path))
+    assert status.log is not None
+    assert Path(status.log.path).exists()
+    assert (status.log.head, status.log.synced, status.log.power_safe) == (2, 2, True)
+    [local] = status.backends
+    assert (local.name, local.role, local.cursor, local.backlog) == ("local", "primary", 2, 0)
+    assert (local.rows["turns"], local.rows["memories"]) == (1, 1)
+    assert status.gate.mode == "block"
+    assert {task.state for task in status.tasks} == {"running"}
+
+
+async def test_held_and_backlog_are_counted_while_they_last(tmp_path: Path) -> None:
+    async with memoryd.open_runtime(tmp_path) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            rt.sync_turn("zebra", "ok")
+            await rt.drain()
+            directory = open_profile(tmp_path, "default").directory
+            memory = connect(directory / "memory.db", Options())
+            with memory.transaction("IMMEDIATE"):
+                rt.sync_turn("waits", "ok")
+                with trio.fail_after(30):
+                    while (await rt.status()).backends[0].state != "degraded":
+                        await trio.sleep(0.02)
+                local = (await rt.status()).backends[0]
+                assert (local.backlog, local.degraded_since is not None, bool(local.last_error)) == (1, True, True)
+                assert local.oldest_age >= 0
+            log = connect(directory / "log.db", Options())
+            with log.transaction("IMMEDIATE"):
+                rt.sync_turn("held", "ok")
+                status = await rt.status()
+                assert status.log is not None
+                assert (status.log.held, status.log.state, status.state) == (1, "degraded", "degraded")
+            memory.close()
+            log.close()
+            assert await rt.drain()
+            with trio.fail_after(30):
+                while (await rt.status()).state != "ok":
+                    await trio.sleep(0.02)
+            assert (await rt.status()).backends[0].recovered_at is not None
+
+
+async def test_refusals_are_counted_with_their_reason(tmp_path: Path) -> None:
+    async with memoryd.open_runtime(tmp_path, config={"log": {"max_bytes": 1}}) as rt:
+        with memoryd.scope(user="ada", session="s1"), pytest.raises(JournalUnavailable):
+            rt.sync_turn("zebra", "ok")
+        log = (await rt.status()).log
+        assert log is not None
+        assert (log.refused, log.state, log.last_error) == (1, "degraded", "quota")
+
+
+def test_a_failed_barrier_is_never_retried_into_a_success(tmp_path: Path) -> None:
+    """The sync fails once and would succeed at the next try; the log says *not power safe* until it has been rewritten."""
+    failing = False
+
+    def fdatasync(descriptor: int) -> None:
+        if failing:
+            raise OSError(errno.EIO, "Input/output error")
+
+    journal = Journal(open_profile(tmp_path, "default"), Limits(), fdatasync=fdatasync)
+    from memoryd.core import Scope, Turn, new_event_id
+
+    journal.append(Turn(new_event_id(), Scope(user="u", session="s"), 1, "a", "b"))
+    failing = True
+    with pytest.raises(BarrierFailed):
+        journal.barrier()
+    assert not journal.power_safe
+    failing = False
+    reader = connect(journal.path, Options(readonly=True))
+    with reader.transaction("DEFERRED"):  # a reader that pins the log keeps it from being rewritten
+        reader.all("SELECT count(*) FROM event")
+        journal.append(Turn(new_event_id(), Scope(user="u", session="s"), 2, "a", "b"))
+        with pytest.raises(BarrierFailed):
+            journal.barrier()
+        assert not journal.power_safe
+    reader.close()
+    assert journal.barrier() == 2
+    assert journal.power_safe
+    journal.close()
+
+
+@pytest.mark.parametrize("store", ["memory.db", "archive.db"])
+async def test_a_corrupt_store_is_broken_and_the_rest_goes_on(tmp_path: Path, store: str) -> None:
+    async with memoryd.open_runtime(tmp_path) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            for n in range(50):
+                rt.sync_turn(f"zebra {n}" * 50, "ok")
+            await rt.store("k", "v")
+            await rt.checkpoint([{"role": "user", "content": f"zebra {n}" * 50} for n in range(50)])
+            await rt.drain()
+    path = open_profile(tmp_path, "default").directory / store
+    data = bytearray(path.read_bytes())
+    for offset in range(4096, len(data), 4096):
+        data[offset : offset + 64] = b"\xa5" * 64
+    path.write_bytes(bytes(data))
+    answers: dict[str, Any] = {}
+    try:
+        async with memoryd.open_runtime(tmp_path, config={"logging": {"level": "off"}}, on_bug="contain") as rt:
+            with memoryd.scope(user="ada", session="s1"):
+                answers["append"] = rt.sync_turn("still accepted", "ok").state
+                await trio.sleep(0.3)
+                answers["state"] = (await rt.status()).state
+    except memoryd.errors.StoreCorrupt as error:
+        answers["refused"] = str(error)
+    assert answers.get("append") == "journaled" or store in answers.get("refused", "")
+    assert answers.get("state") in (None, "broken", "degraded") or store == "archive.db"
+
+
+async def test_status_never_holds_a_text(tmp_path: Path) -> None:
+    async with memoryd.open_runtime(tmp_path) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            rt.sync_turn("vertraulich", "vertraulich")
+            await rt.store("k", "vertraulich")
+            assert "vertraulich" not in repr(await rt.status())
+
+
+async def test_the_gate_is_shown_as_it_would_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORYD_GATE", "warn")
+    with FaultyVFS("g9") as disk:
+        async with memoryd.open_runtime(tmp_path, vfs=disk.name) as rt:
+            assert (await rt.status()).gate.mode == "warn"
+            with memoryd.scope(user="ada", session="s1"):
+                disk.arm(Fault("write", "EIO", lasting=True))
+                await rt.checkpoint([{"role": "user", "content": "x"}])
+                disk.heal()
+            assert (await rt.status()).gate.refusals >= 1
