@@ -8,11 +8,6 @@ from memoryd.store._connection import connect as connect
 from memoryd.store._connection import wal_path as wal_path
 from memoryd.store._connection import wal_size as wal_size
 from memoryd.store._errors import os_errors as os_errors
-from memoryd.store._faulty import Fault as Fault
-from memoryd.store._faulty import FaultKind as FaultKind
-from memoryd.store._faulty import FaultyVFS as FaultyVFS
-from memoryd.store._faulty import FileKind as FileKind
-from memoryd.store._faulty import Operation as Operation
 from memoryd.store._filesystem import require_platform as require_platform
 from memoryd.store._locks import lock_holder as lock_holder
 from memoryd.store._migrate import Schema as Schema

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.store import Connection, FaultyVFS, Options, ProfileStore, Schema, connect, open_profile, prepare
+from memoryd.store import Connection, Options, ProfileStore, Schema, connect, open_profile, prepare
+from memoryd.testing import FaultyVFS
 
 NOTES = Schema("notes", ("CREATE TABLE note (id INTEGER PRIMARY KEY, text BLOB)",))
 

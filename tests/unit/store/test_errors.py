@@ -14,10 +14,6 @@ import pytest
 from memoryd.errors import InvalidInput, StoreBroken, StoreCorrupt, StoreError, StoreFull, StoreLocked, StoreReadOnly
 from memoryd.store import (
     Connection,
-    Fault,
-    FaultKind,
-    FaultyVFS,
-    Operation,
     Options,
     ProfileStore,
     Schema,
@@ -28,6 +24,7 @@ from memoryd.store import (
     wal_path,
     write_private,
 )
+from memoryd.testing import Fault, FaultKind, FaultyVFS, Operation
 
 INSERT = "INSERT INTO note (text) VALUES (?)"
 SCHEMA = Schema("notes", ("CREATE TABLE note (id INTEGER PRIMARY KEY, text BLOB)",))

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from memoryd.errors import StoreError
-from memoryd.store import Connection, Fault, FaultyVFS, Options, connect, wal_path
+from memoryd.store import Connection, Options, connect, wal_path
+from memoryd.testing import Fault, FaultyVFS
 
 INSERT = "INSERT INTO note (text) VALUES (?)"
 

@@ -11,20 +11,9 @@ import apsw
 import pytest
 
 from memoryd.errors import ProfileMismatch, StoreBroken, StoreCorrupt, StoreError, StoreFull, StoreTooNew
-from memoryd.store import (
-    Connection,
-    Fault,
-    FaultyVFS,
-    Operation,
-    Options,
-    ProfileStore,
-    Schema,
-    backup_path,
-    connect,
-    open_profile,
-    prepare,
-)
+from memoryd.store import Connection, Options, ProfileStore, Schema, backup_path, connect, open_profile, prepare
 from memoryd.store._migrate import APPLICATION_ID, require_sqlite
+from memoryd.testing import Fault, FaultyVFS, Operation
 
 V1 = "CREATE TABLE note (id INTEGER PRIMARY KEY, text BLOB)"
 V2 = "ALTER TABLE note ADD COLUMN at INTEGER; UPDATE note SET at = 7; SELECT * FROM note; CREATE INDEX by_at ON note (at)"

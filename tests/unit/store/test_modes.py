@@ -13,7 +13,8 @@ SCRIPT = """
 import os, stat, sys
 from pathlib import Path
 import apsw
-from memoryd.store import FaultyVFS, Options, Schema, connect, open_profile, prepare, write_private
+from memoryd.store import Options, Schema, connect, open_profile, prepare, write_private
+from memoryd.testing import FaultyVFS
 os.umask(int(sys.argv[2], 8))
 home = Path(sys.argv[1])
 seen = {}

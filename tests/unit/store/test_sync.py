@@ -10,8 +10,6 @@ import pytest
 from memoryd.errors import BarrierFailed, StoreBroken
 from memoryd.store import (
     Connection,
-    Fault,
-    FaultyVFS,
     Options,
     WalBarrier,
     connect,
@@ -21,6 +19,7 @@ from memoryd.store import (
     wal_path,
     write_private,
 )
+from memoryd.testing import Fault, FaultyVFS
 
 INSERT = "INSERT INTO note (text) VALUES (?)"
 

@@ -1,4 +1,4 @@
-"""A disk that fails when told to, for tests of whatever stands on a store.
+"""A disk that fails when told to, for tests of whatever stands on a store.  ``memoryd.testing`` gives it to the public.
 
 A scenario is run once without a fault to count its operations, then once for each of them with that one failing::
 
