@@ -7,7 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from memoryd.core import Hit, Query
-from memoryd.recall import ANCHORS, UNNAMED, Asked, Language, Line, Scored, Term, Tokenize, analyse, anchors, idf, rank
+from memoryd.recall import (
+    ANCHORS,
+    QUOTED,
+    UNNAMED,
+    Asked,
+    Language,
+    Line,
+    Scored,
+    Term,
+    Tokenize,
+    analyse,
+    anchors,
+    idf,
+    rank,
+)
 from memoryd.store import Connection, Row
 from memoryd_local._hits import Found, HitReader
 from memoryd_local._rows import ASSISTANT, USER, blob, id_list, span, text
@@ -54,13 +68,11 @@ class _Search:
             return []
         postings = self._postings(asked.terms)
         worth = [idf(self._total, len(ids)) for ids in postings]
-        quoting = self._quoting(asked, postings, worth) if asked.phrases else None
-        if quoting is not None:
-            postings = [[id for id in ids if id in quoting] for ids in postings]
-        rows = {row[0]: row for row in self._around(anchors(postings, worth, max(ANCHORS, 2 * self._query.limit)))}
-        scored = rank([self._line(row) for row in rows.values()], postings, worth, asked, self._average)
-        if quoting is not None:
-            scored = [one for one in scored if one.line.id in quoting]
+        best = anchors(postings, worth, max(ANCHORS, 2 * self._query.limit))
+        quoting = self._quoting(asked, postings, worth) if asked.phrases else frozenset()
+        rows = {row[0]: row for row in self._around([*best, *quoting])}
+        lines = [self._line(row, QUOTED if row[0] in quoting else 0) for row in rows.values()]
+        scored = rank(lines, postings, worth, asked, self._average)
         return self._reader.collect([_found(one, rows[one.line.id]) for one in scored], self._query)
 
     def _postings(self, terms: Sequence[Term]) -> list[list[int]]:
@@ -83,14 +95,12 @@ class _Search:
         rows = self._all("session_id", self._scope, blob(name))
         return int(rows[0][0]) if rows else -1
 
-    def _quoting(self, asked: Asked, postings: Sequence[Sequence[int]], worth: Sequence[float]) -> set[int]:
+    def _quoting(self, asked: Asked, postings: Sequence[Sequence[int]], worth: Sequence[float]) -> frozenset[int]:
         """The lines that have every quotation of the query word for word."""
         candidates = self._all("lines_by_id", id_list(anchors(postings, worth, _COMPARED)))
         texts = self._reader.texts([(row[0], row[1], row[2]) for row in candidates])
-        return {
-            line for line, value in texts.items()
-            if all(phrase.matches(value, self._of.language, self._of.tokenize) for phrase in asked.phrases)
-        }
+        language, tokenize = self._of.language, self._of.tokenize
+        return frozenset(line for line, value in texts.items() if asked.is_quoted_in(value, language, tokenize))
 
     def _around(self, best: Sequence[int]) -> Iterator[Row]:
         """The rows of the best lines and of their neighbours."""
@@ -98,9 +108,9 @@ class _Search:
         yield from self._all("lines_by_id", ids)
         yield from self._all("lines_around", ids)
 
-    def _line(self, row: Row) -> Line:
+    def _line(self, row: Row, more_flags: int) -> Line:
         id, _, role, session, place, tokens, flags, label, at = row
-        return Line(id, session, place, tokens, flags, self._actor(role, label), at)
+        return Line(id, session, place, tokens, flags | more_flags, self._actor(role, label), at)
 
     def _actor(self, role: int, label: int) -> str:
         if role == USER:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import attrs
 
 from memoryd.recall._terms import Asked, Dates
-from memoryd.recall._text import QUESTION, TIMED
+from memoryd.recall._text import QUESTION, QUOTED, TIMED
 
 __all__ = ["ANCHORS", "REACH", "Line", "Scored", "Weights", "anchors", "idf", "rank"]
 
@@ -52,6 +52,7 @@ class Weights:
     near: tuple[float, float] = (0.6, 0.4)
     speaker: float = 1.5
     timed: float = 1.3
+    quoted: float = 2.0
     question: float = 0.85
     size: float = 0.15
     thread: float = 0.2
@@ -114,7 +115,8 @@ def rank(
     bonus = _thread_bonus(lines, scores, weights.thread)
     found = [
         Scored(score + bonus.get(line.thread, 0.0), line, {"terms": total, **factors})
-        for line, score, (total, factors) in zip(lines, scores, parts, strict=True) if score > 0
+        for line, score, (total, factors) in zip(lines, scores, parts, strict=True)
+        if score > 0 and (line.flags & QUOTED or not asked.only_phrases)
     ]
     return sorted(found, key=lambda scored: (-scored.score, -scored.line.id))
 
@@ -171,6 +173,8 @@ def _factors(line: Line, asked: Asked, weights: Weights) -> dict[str, float]:
         factors["speaker"] = weights.speaker
     if asked.asks_when and line.flags & TIMED:
         factors["time"] = weights.timed
+    if line.flags & QUOTED:
+        factors["quoted"] = weights.quoted
     if line.flags & QUESTION:
         factors["question"] = weights.question
     if asked.dates and (share := _date_match(line.at, asked.dates)):

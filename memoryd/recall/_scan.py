@@ -11,7 +11,7 @@ from memoryd.recall._languages import language_named
 from memoryd.recall._rank import Line, idf, rank
 from memoryd.recall._tail import Said, texts_of
 from memoryd.recall._terms import UNNAMED, Asked, analyse
-from memoryd.recall._text import Tokenize, flags_of, index_text
+from memoryd.recall._text import QUOTED, Tokenize, flags_of, index_text
 from memoryd.recall._tokens import tokenizer
 
 __all__ = ["scan_tail"]
@@ -40,12 +40,12 @@ def _ranked(
     said: Sequence[Said], asked: Asked, language: Language, tokenize: Tokenize
 ) -> list[tuple[Said, float, Mapping[str, float]]]:
     stems = [[stem for _, _, stem in tokenize(index_text(one.searched, language).encode())] for one in said]
-    lines = [_line(number, one, len(stems[number]), language) for number, one in enumerate(said)]
-    quoting = [n for n, one in enumerate(said) if all(phrase.matches(one.text, language, tokenize) for phrase in asked.phrases)]
-    postings = [[number for number in quoting if term.stems.issubset(stems[number])] for term in asked.terms]
+    quoted = [QUOTED if asked.is_quoted_in(one.text, language, tokenize) else 0 for one in said]
+    lines = [_line(number, one, len(stems[number]), flags_of(one.text, language) | quoted[number]) for number, one in enumerate(said)]
+    postings = [[number for number, have in enumerate(stems) if term.stems.issubset(have)] for term in asked.terms]
     worth = [idf(max(len(said), _LEAST_TOTAL), len(ids)) for ids in postings]
     ranked = rank(lines, postings, worth, asked, sum(map(len, stems)) / len(stems))
-    return [(said[one.line.id], one.score, one.why) for one in ranked if one.line.id in quoting]
+    return [(said[one.line.id], one.score, one.why) for one in ranked]
 
 
 def _wanted(said: Said, query: Query) -> bool:
@@ -58,9 +58,9 @@ def _wanted(said: Said, query: Query) -> bool:
     return query.as_of is None or said.event.at <= query.as_of
 
 
-def _line(number: int, said: Said, tokens: int, language: Language) -> Line:
+def _line(number: int, said: Said, tokens: int, flags: int) -> Line:
     thread = None if said.thread is None else hash(said.thread)
-    return Line(number, thread, said.place, tokens, flags_of(said.text, language), said.actor, said.event.at)
+    return Line(number, thread, said.place, tokens, flags, said.actor, said.event.at)
 
 
 def _hit(said: Said, score: float, why: Mapping[str, float]) -> Hit:

@@ -69,16 +69,22 @@ class Dates:
 
 @attrs.frozen(slots=True)
 class Asked:
-    """An analysed query.  ``phrases`` must each be in a text; ``who`` are the actors that it names."""
+    """An analysed query.  ``phrases`` are quotations: where the query is nothing else (``only_phrases``) a text must have them all,
+    else it earns by them.  ``who`` are the actors that are named."""
 
     terms: tuple[Term, ...] = ()
     phrases: tuple[Phrase, ...] = ()
+    only_phrases: bool = False
     who: frozenset[str] = frozenset()
     asks_when: bool = False
     dates: Dates = Dates()
 
     def __bool__(self) -> bool:
         return bool(self.terms)
+
+    def is_quoted_in(self, text: str, language: Language, tokenize: Tokenize) -> bool:
+        """Whether ``text`` has every quotation of the query (and there is one)."""
+        return bool(self.phrases) and all(phrase.matches(text, language, tokenize) for phrase in self.phrases)
 
 
 NOTHING = Asked()
@@ -92,17 +98,25 @@ def analyse(text: str, language: Language, tokenize: Tokenize, actors: Iterable[
     looked_at = text[:_LOOKED_AT]
     terms = list(_terms(looked_at, language, tokenize))
     names = _name_words(actors, language, tokenize)
-    meant = [term for term in terms if term.words[0].lower() not in language.stopwords and term.stem not in names]
+    meant = _meant(terms, names, language)
+    phrases = _phrases(looked_at, language, tokenize)
+    unquoted = _meant(_terms(_QUOTED.sub(" ", looked_at), language, tokenize), names, language) if phrases else []
     kept = meant or [term for term in terms if term.stem in names] or terms
     if not kept:
         return NOTHING
     return Asked(
         terms=tuple({term.stem: term for term in reversed(kept)}.values())[::-1][:MAX_TERMS],
-        phrases=_phrases(looked_at, language, tokenize),
+        phrases=phrases,
+        only_phrases=bool(phrases) and not unquoted,
         who=frozenset(names[term.stem] for term in terms if term.stem in names) if meant else frozenset(),
         asks_when=language.asks_when.search(looked_at) is not None,
         dates=_dates(looked_at, language),
     )
+
+
+def _meant(terms: Iterable[Term], names: Mapping[str, str], language: Language) -> list[Term]:
+    """The terms that are neither stopwords nor names."""
+    return [term for term in terms if term.words[0].lower() not in language.stopwords and term.stem not in names]
 
 
 def _terms(text: str, language: Language, tokenize: Tokenize) -> Iterator[Term]:

@@ -13,10 +13,11 @@ from typing import TypeAlias
 from memoryd.recall._language import Language
 from memoryd.recall._script import EMOJI, UNSPACED, emoji_word, pieces
 
-__all__ = ["QUESTION", "TIMED", "TOKENIZER", "Tokenize", "flags_of", "index_text", "normal"]
+__all__ = ["QUESTION", "QUOTED", "TIMED", "TOKENIZER", "Tokenize", "flags_of", "index_text", "normal"]
 
 QUESTION = 1  # flag: the utterance ends with a question mark
 TIMED = 2  # flag: the utterance names a time
+QUOTED = 4  # flag, set for one query: the utterance has its quotations word for word
 
 TOKENIZER = ("porter", "unicode61", "remove_diacritics", "2", "categories", "L* N* Co Mn Mc")
 
