@@ -14,8 +14,8 @@ TABLE = r"""
 27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
 30 27 0:40 / /home rw,relatime shared:2 master:1 - nfs4 server:/home rw,vers=4.2
 31 27 0:41 / /mnt/with\040space\134slash rw - cifs //nas/share rw
-32 27 0:42 / /work rw - virtiofs work rw
-33 32 254:1 / /work/local rw - xfs /dev/vdb rw
+32 27 0:42 / /srv rw - virtiofs srv rw
+33 32 254:1 / /srv/local rw - xfs /dev/vdb rw
 34 27 0:43 / /media/ntfs rw - fuseblk /dev/sdb1 rw
 35 27 0:44 / /ssh rw - fuse.sshfs host:/ rw
 36 27 0:45 / /twice rw - nfs a:/ rw
@@ -32,9 +32,9 @@ malformed line
         ("/home", "nfs4"),
         ("/home/me/.local/share", "nfs4"),
         ("/mnt/with space\\slash/x", "cifs"),
-        ("/work/x", "virtiofs"),
-        ("/work/local/x", "xfs"),
-        ("/work/localhost", "virtiofs"),
+        ("/srv/x", "virtiofs"),
+        ("/srv/local/x", "xfs"),
+        ("/srv/localhost", "virtiofs"),
         ("/media/ntfs/x", "fuseblk"),
         ("/ssh/x", "fuse.sshfs"),
         ("/twice/x", "tmpfs"),
