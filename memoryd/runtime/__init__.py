@@ -1,5 +1,6 @@
 """What lives in a nursery: an open memory, its writer tasks, prefetch, the barrier, house-keeping."""
 
+from memoryd.runtime._kernel import make_gate as make_gate
 from memoryd.runtime._kernel import now_micros as now_micros
 from memoryd.runtime._open import OpenRuntime as OpenRuntime
 from memoryd.runtime._open import open_runtime as open_runtime

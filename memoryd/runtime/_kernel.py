@@ -28,7 +28,7 @@ from memoryd.runtime._progress import Progress
 from memoryd.runtime._wake import Wakeups
 from memoryd.store import ProfileStore, Worker
 
-__all__ = ["Kernel", "Member", "Role", "build_kernel", "now_micros"]
+__all__ = ["Kernel", "Member", "Role", "build_kernel", "make_gate", "now_micros"]
 
 Role = Literal["primary", "mirror", "history"]
 OnBug = Literal["contain", "raise"]
@@ -137,7 +137,7 @@ def build_kernel(home: Path, profile: ProfileStore, config: Config, on_bug: OnBu
         home=home,
         config=config,
         profile=profile,
-        gate=_gate(profile, config, vfs),
+        gate=make_gate(profile, config, vfs),
         log=Log(config.logging.level, config.logging.format),
         on_bug=on_bug,
         journal=journal,
@@ -153,7 +153,8 @@ def build_kernel(home: Path, profile: ProfileStore, config: Config, on_bug: OnBu
     )
 
 
-def _gate(profile: ProfileStore, config: Config, vfs: str | None) -> Gate:
+def make_gate(profile: ProfileStore, config: Config, vfs: str | None = None) -> Gate:
+    """The gate of a profile as it is configured; it needs nothing else of a runtime."""
     second = Path(config.gate.fallback_dir).expanduser() if config.gate.fallback_dir else None
     return Gate(
         profile,

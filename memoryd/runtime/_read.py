@@ -12,7 +12,7 @@ import trio
 from memoryd.core import (
     Context, Entry, Hit, HistoryBackend, Memory, MemoryVersion, Query, Recall, Scope, check_name, check_text, checked_limit,
 )
-from memoryd.errors import BackendError, DeadlineExceeded, InvalidInput, MemorydError, StoreError
+from memoryd.errors import BackendError, BackendTransient, DeadlineExceeded, InvalidInput, MemorydError
 from memoryd.recall import merge, render, scan_tail, spill
 from memoryd.runtime._ingest import event_time
 from memoryd.runtime._kernel import Kernel, Member
@@ -65,7 +65,7 @@ class Reading:
             reached = await member.progress.reach(own, timeout * 0.4)
             try:
                 hits = await backend.recall(query)
-            except (BackendError, StoreError) as error:
+            except MemorydError as error:
                 member.last_error = type(error).__name__
                 return Recall(behind=max(0, own - member.progress.seq), stale=True, source="none")
             tail = [] if reached else await self._tail(member.progress.seq)
@@ -134,6 +134,8 @@ class Reading:
         if history is None or self._kernel.journal is None:
             return nothing
         member, backend = history
+        if not member.is_open:
+            raise BackendTransient(f"the memory of this profile cannot be opened ({member.last_error}): see 'memoryd status'")
         timeout: float = getattr(self._kernel.config.deadlines, deadline)
         started = trio.current_time()
         await member.progress.reach(self._kernel.journal.last_seq, timeout * 0.7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -167,7 +168,7 @@ class Runtime:
         ready = await self._prefetcher.get(check_text("query", query), scope, budget * 0.5)
         if ready is not None:
             return ready
-        with trio.move_on_after(budget - (trio.current_time() - started)):
+        with trio.move_on_after(max(0.0, budget - (trio.current_time() - started))):
             return await self._reading.context(scope, query, budget * 0.5)
         return Context(query, "", complete=False)
 
@@ -262,21 +263,19 @@ class Runtime:
         if journal is None:
             return Drained(local=True, remote=True)
         seconds = self.config.deadlines.drain if timeout is None else timeout
-        target = journal.last_seq
-        reached = dict.fromkeys((member.name for member in self._kernel.members), False)
-
-        async def wait(name: str) -> None:
-            member = next(member for member in self._kernel.members if member.name == name)
-            reached[name] = await member.progress.reach(target, seconds)
-
-        async with trio.open_nursery() as nursery:
-            for name in reached:
-                nursery.start_soon(wait, name)
         history = self._kernel.history
-        local = history[0].name if history is not None else ""
-        held = journal.held > 0
-        remote = all(done for name, done in reached.items() if name != local)
-        return Drained(local=reached.get(local, True) and not held, remote=remote and not held)
+        local = history[0] if history is not None else None
+        with trio.move_on_after(seconds):
+            while journal.held:
+                await trio.sleep(0.01)
+            target = journal.last_seq
+            for member in sorted(self._kernel.members, key=lambda member: member is not local):
+                await member.progress.reach(target, math.inf)
+        done = {member: not journal.held and member.progress.seq >= journal.last_seq for member in self._kernel.members}
+        return Drained(
+            local=all(done[member] for member in done if member is local),
+            remote=all(done[member] for member in done if member is not local),
+        )
 
     async def catch_up(self, timeout: float) -> int:
         """Project everything that any process has accepted; returns how many events are still behind at the deadline."""

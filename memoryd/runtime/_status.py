@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from memoryd.core import BackendStatus, GateStatus, LogStatus, State, Status, TaskStatus
-from memoryd.errors import BackendError, StoreError
+from memoryd.errors import MemorydError, StoreError
 from memoryd.runtime._kernel import Kernel, Member
 from memoryd.runtime._owner import read_owner
 from memoryd.runtime._supervise import Child
@@ -123,8 +123,8 @@ async def _counts(kernel: Kernel, member: Member) -> tuple[Mapping[str, int], st
         return {}, ""
     try:
         return await history[1].counts(), ""
-    except (BackendError, StoreError) as error:
-        return {}, type(error).__name__
+    except MemorydError as error:
+        return {}, type(error).__name__ if member.is_open else member.last_error
 
 
 def _notes(kernel: Kernel, tasks: tuple[TaskStatus, ...]) -> tuple[str, ...]:

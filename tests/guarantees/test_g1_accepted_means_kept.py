@@ -23,7 +23,7 @@ def log_path(home: Path) -> Path:
 def recalled(home: Path, query: str) -> list[str]:
     with Memory(home) as memory, memoryd.scope(user="ada"):
         memory.catch_up(10)
-        return [hit.text for hit in memory.recall(query)]
+        return [hit.text for hit in memory.recall(query) if query in hit.text]
 
 
 async def test_journaled_is_committed_when_the_call_returns(tmp_path: Path) -> None:

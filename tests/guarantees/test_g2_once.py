@@ -74,8 +74,8 @@ async def test_processes_on_one_profile_lose_and_double_nothing(tmp_path: Path, 
     async with memoryd.open_runtime(tmp_path) as rt:
         with memoryd.scope(user="ada"):
             for n in range(processes):
-                hits = await rt.recall(f"zebra{n}x{count - 1}")
-                assert [hit.text for hit in hits] == [f"zebra{n}x{count - 1}"]
+                texts = [hit.text for hit in await rt.recall(f"zebra{n}x{count - 1}")]
+                assert texts.count(f"zebra{n}x{count - 1}") == 1
 
 
 async def test_processes_that_send_the_same_turns_store_them_once(tmp_path: Path) -> None:

@@ -77,7 +77,8 @@ async def test_the_owner_reads_it_and_another_user_does_not(tmp_path: Path, name
     async with memoryd.open_runtime(tmp_path) as rt:
         ids = await fill(rt)
         with memoryd.scope(user="ada", session="shared"):
-            assert any(mark in await read(rt, name, ids) for mark in (SECRET, "animal", "shared", "checkpoints': 1"))
+            seen = await read(rt, name, ids)
+            assert any(mark in seen for mark in (SECRET, "animal", "shared", "checkpoints': 1"))
         with memoryd.scope(user="bob", session="shared"):
             seen = await read(rt, name, ids)
             assert SECRET not in seen

@@ -83,6 +83,7 @@ async def main():
     async with memoryd.open_runtime(sys.argv[1], config=config) as rt:
         with memoryd.scope(user="ada", session="s1"):
             rt.sync_turn(secret, secret)
+            await rt.checkpoint([{"role": "user", "content": secret}])
             await rt.drain()
             directory = open_profile(Path(sys.argv[1]), "default").directory
             for name in ("memory.db", "archive.db", "log.db"):

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 import memoryd
-from memoryd.errors import BarrierFailed, JournalUnavailable
+from memoryd.errors import BarrierFailed, CheckpointBlocked, JournalUnavailable
 from memoryd.journal import Journal, Limits
 from memoryd.store import Options, connect, open_profile
 from memoryd.testing import Fault, FaultyVFS
@@ -140,12 +140,17 @@ async def test_status_never_holds_a_text(tmp_path: Path) -> None:
 
 
 async def test_the_gate_is_shown_as_it_would_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMORYD_GATE", "warn")
     with FaultyVFS("g9") as disk:
         async with memoryd.open_runtime(tmp_path, vfs=disk.name) as rt:
-            assert (await rt.status()).gate.mode == "warn"
             with memoryd.scope(user="ada", session="s1"):
                 disk.arm(Fault("write", "EIO", lasting=True))
-                await rt.checkpoint([{"role": "user", "content": "x"}])
+                with pytest.raises(CheckpointBlocked):
+                    await rt.checkpoint([{"role": "user", "content": "x"}])
                 disk.heal()
-            assert (await rt.status()).gate.refusals >= 1
+                gate = (await rt.status()).gate
+                assert (gate.mode, gate.refusals, gate.last_verdict) == ("block", 1, "refused")
+                await rt.checkpoint([{"role": "user", "content": "x"}])
+                gate = (await rt.status()).gate
+                assert (gate.refusals, gate.last_verdict) == (0, "archived")
+            monkeypatch.setenv("MEMORYD_GATE", "warn")
+            assert (await rt.status()).gate.mode == "warn"
