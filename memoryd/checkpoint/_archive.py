@@ -11,12 +11,11 @@ from pathlib import Path
 from memoryd.checkpoint._collect import Collected, collect
 from memoryd.checkpoint._erase import Erasure, erase, identities_of_turn
 from memoryd.checkpoint._files import ARCHIVE, Files, open_files
-from memoryd.checkpoint._packs import Compressor
 from memoryd.checkpoint._reading import bytes_on_disk, find_checkpoint, list_checkpoints, restore
 from memoryd.checkpoint._upsert import Transcript, Upsert
 from memoryd.checkpoint._verify import Progress, verify
-from memoryd.core import MAX_LIMIT, CheckpointInfo, Forgotten, Receipt, Restored, Verification, check_name
-from memoryd.errors import StoreBroken, StoreLocked
+from memoryd.core import MAX_LIMIT, CheckpointInfo, Forgotten, Receipt, Restored, Verification, check_name, check_text
+from memoryd.errors import InvalidInput, StoreBroken, StoreLocked
 from memoryd.store import ProfileStore
 
 __all__ = ["Archive"]
@@ -31,7 +30,6 @@ class Archive:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._inode = _inode(files.path)
-        self._compressor = Compressor()
         self._writing = threading.Lock()
         self._reading = threading.Lock()
 
@@ -54,9 +52,12 @@ class Archive:
         there yet are stored.  Raises :class:`~memoryd.errors.DeadlineExceeded` with all complete slices kept for the next call,
         :class:`~memoryd.errors.StoreLocked` where another process holds the lock until then.
         """
-        transcript = Transcript(list(rows), source, check_name("user", user), check_name("session", session), host, trigger, at)
+        check_name("user", user), check_name("session", session), check_text("host", host), check_text("trigger", trigger)
+        if source is not None and not isinstance(source, bytes):
+            raise InvalidInput("source", f"expected bytes, got {type(source).__name__}")
+        transcript = Transcript(list(rows), source, user, session, host, trigger, at)
         with self._exclusive(deadline):
-            receipt = Upsert(self._files, self._compressor, transcript, deadline).run()
+            receipt = Upsert(self._files, transcript, deadline).run()
             if not self.is_in_place():
                 path = str(self._files.path)
                 raise StoreBroken(f"{path} was removed or replaced while it was open; try again to begin a new archive", path=path)
@@ -109,7 +110,6 @@ class Archive:
     def close(self) -> None:
         """Close the file after what is running has ended.  More than once is fine."""
         with self._writing, self._reading:
-            self._compressor.close()
             self._files.close()
 
     def __enter__(self) -> Archive:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
 
 import attrs
 
 from memoryd.checkpoint._batches import Batch
 from memoryd.checkpoint._files import Files, erased_in, read_page
-from memoryd.checkpoint._packs import Compressor, Pack, PackReader
-from memoryd.checkpoint._pages import ERASED, NOWHERE, Digests, Page, Place, Position, common_rows, pack_places, unpack_places
+from memoryd.checkpoint._packs import Pack, PackReader, compressed
+from memoryd.checkpoint._pages import (
+    ERASED,
+    NOWHERE,
+    Digests,
+    Page,
+    Place,
+    Position,
+    common_rows,
+    pack_places,
+    unpack_places,
+)
 from memoryd.core import DIGEST_SIZE
 from memoryd.errors import StoreCorrupt
+from memoryd.store import Row
 
 __all__ = ["Chain", "Identify", "Moved"]
 
@@ -26,18 +36,23 @@ class Moved(Exception):
 
 @attrs.define(slots=True)
 class _Growth:
-    """A page that is not stored yet: the position that it follows, its batch, and where its rows will lie."""
+    """A page that is not stored yet: the position that it follows and the one that it ends at, its batch, and where its rows will lie
+    (in pack ``_NEW``: in its own).  ``pack`` is None where the archive has a pack with that digest, or where no row needs one."""
 
     start: Position
+    end: Position
     batch: Batch
     nodes: list[bytes]
     flags: bytearray
-    places: list[Place]
-    pack: Future[Pack] | None
-    pack_digest: bytes
-    size: int
+    places: list[tuple[int, int, int]]
     fresh: int
+    pack: Pack | None
+    pack_digest: bytes
     page: Page | None = None
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.batch.data))
 
 
 @attrs.define(slots=True)
@@ -46,7 +61,6 @@ class Chain:
     ``share`` False stores every new row again, for when bytes that are already there proved to be bad."""
 
     files: Files
-    compressor: Compressor
     owner: tuple[bytes, bytes, int]
     identify: Identify
     created: int
@@ -85,54 +99,54 @@ class Chain:
         return batch.after(done)
 
     def _best_child(self, contents: bytes) -> tuple[Page | None, int]:
-        children = self._children()
-        self._seen = tuple(number for number, _ in children)
-        best, count = None, 0
-        for number, stored in children:
-            common = common_rows(stored, contents)
+        """The page after :attr:`position` that has the most of ``contents``, and how many of its rows agree."""
+        self._seen, best, count = (), None, 0
+        for row in self._children():
+            page = Page(*row)
+            self._seen += (page.id,)
+            common = common_rows(page.contents, contents)
             if common > count:
-                best, count = number, common
-        return (read_page(self.files.writer, self.files.sql, best), count) if best is not None else (None, 0)
+                best, count = page, common
+        return best, count
 
-    def _children(self) -> list[tuple[int, bytes]]:
+    def _children(self) -> list[Row]:
         if self.id is None:
             return []
-        where = (self.id, self.position.page, self.position.at)
-        return [(number, contents) for number, contents in self.files.writer.all(self.files.sql["children"], where)]
+        return self.files.writer.all(self.files.sql["children"], (self.id, self.position.page, self.position.at))
 
     # -- growing ------------------------------------------------------------------------------------------------------------
 
     def _grow(self, batch: Batch) -> _Growth:
-        start = self.position
-        nodes, flags = self.identify(self.files.digests, batch, start.node)
-        places, parts = self._place(batch, nodes, flags)
-        digests = self.files.digests
-        fresh = [content for content, place in zip(batch.contents, places, strict=True) if place.pack == _NEW]
-        growth = _Growth(
-            start, batch, nodes, flags, places, self.compressor.submit(b"".join(parts)) if parts else None,
-            digests.pack(b"".join(fresh)), sum(map(len, batch.data)), len(fresh),
-        )  # fmt: skip
-        page = self._page(growth, 0, b"")
-        self.position = page.position(digests, len(batch))
+        start, digests = self.position, self.files.digests
+        nodes, flags = self.identify(digests, batch, start.node)
+        places = self._place(batch, nodes, flags)
+        fresh = [index for index, place in enumerate(places) if place[0] == _NEW]
+        digest = digests.pack(*[batch.contents[index] for index in fresh])
+        stored = not fresh or (self.share and self._find_pack(digest) is not None)
+        pack = None if stored else compressed(b"".join([batch.data[index] for index in fresh]))
+        growth = _Growth(start, start, batch, nodes, flags, places, len(fresh), pack, digest)
+        growth.end = self.position = self._page(growth, 0, b"").position(digests, len(batch))
         return growth
 
-    def _place(self, batch: Batch, nodes: list[bytes], flags: bytearray) -> tuple[list[Place], list[bytes]]:
+    def _place(self, batch: Batch, nodes: list[bytes], flags: bytearray) -> list[tuple[int, int, int]]:
         """Where each row will lie; rows that the chain has elsewhere are not stored again, erased ones not at all."""
         erased, known = self._erased_nodes(), self._known_rows()
-        places: list[Place] = []
-        parts: list[bytes] = []
+        places: list[tuple[int, int, int]] = []
         offset = 0
-        for index, (data, content, node) in enumerate(zip(batch.data, batch.contents, nodes, strict=True)):
-            if node in erased:
+        for index, (content, data) in enumerate(zip(batch.contents, batch.data, strict=True)):
+            if erased and nodes[index] in erased:
                 flags[index] |= ERASED
                 places.append(NOWHERE)
-            elif content in known:
+            elif known and content in known:
                 places.append(known[content])
             else:
-                places.append(Place(_NEW, offset, len(data)))
-                parts.append(data)
+                places.append((_NEW, offset, len(data)))
                 offset += len(data)
-        return places, parts
+        return places
+
+    def _find_pack(self, digest: bytes) -> int | None:
+        found = self.files.writer.one(self.files.sql["find_pack"], (digest,))
+        return int(found[0]) if found is not None else None
 
     def _erased_nodes(self) -> frozenset[bytes]:
         if self._erased is None:
@@ -191,7 +205,7 @@ class Chain:
             raise Moved
         chain = self.files.writer.one(self.files.sql["find_chain"], self.owner)
         where = (chain[0] if chain else 0, start.page, start.at)
-        if tuple(row[0] for row in self.files.writer.all(self.files.sql["children"], where)) != self._seen:
+        if tuple(row[0] for row in self.files.writer.all(self.files.sql["child_ids"], where)) != self._seen:
             raise Moved
 
     def ensure_chain(self) -> int:
@@ -202,19 +216,23 @@ class Chain:
 
     def _insert(self, growth: _Growth, parent: int) -> Page:
         pack = self._store_pack(growth)
-        places = pack_places([place if place.pack != _NEW else (pack, place.offset, place.length) for place in growth.places])
+        places = pack_places([(pack, at, length) if number == _NEW else (number, at, length) for number, at, length in growth.places])
         page = self._page(growth, parent, places)
         number = self.files.writer.insert(self.files.sql["add_page"], attrs.astuple(page)[1:])
         return attrs.evolve(page, id=number)
 
     def _store_pack(self, growth: _Growth) -> int:
-        if growth.pack is None:
+        if not growth.fresh:
             return 0
-        found = self.files.writer.one(self.files.sql["find_pack"], (growth.pack_digest,))
-        if found is not None and self.share:
-            return int(found[0])
-        pack, digest = growth.pack.result(), growth.pack_digest if found is None else None
-        return self.files.writer.insert(self.files.sql["add_pack"], (digest, pack.codec, pack.size, pack.data))
+        found = self._find_pack(growth.pack_digest)
+        if growth.pack is None:
+            if found is None:
+                raise Moved
+            return found
+        digest = growth.pack_digest if found is None else None
+        return self.files.writer.insert(
+            self.files.sql["add_pack"], (digest, growth.pack.codec, growth.pack.size, growth.pack.data)
+        )
 
     # -- after the commit -----------------------------------------------------------------------------------------------------
 
@@ -226,12 +244,22 @@ class Chain:
 
     def _prove(self, growth: _Growth, written: Page) -> None:
         stored = read_page(self.files.proof, self.files.sql, written.id)
-        rows = PackReader(self.files.proof, self.files.sql).rows(unpack_places(stored.places))
-        given = [None if flag & ERASED else data for flag, data in zip(growth.flags, growth.batch.data, strict=True)]
-        end = stored.digest_at(self.files.digests, len(stored))
-        if stored != written or rows != given or end != written.digest_at(self.files.digests, len(written)):
+        same = stored == written and stored.digest_at(self.files.digests, len(stored)) == growth.end.digest
+        if not (same and self._packs_hold(growth, stored)):
             path = str(self.files.path)
             raise StoreCorrupt(f"{path}: what was read back differs from what was written; check the disk", path=path)
+
+    def _packs_hold(self, growth: _Growth, stored: Page) -> bool:
+        """A pack of our own has to be what was written; rows that lie in packs of others are read and compared."""
+        places = list(unpack_places(stored.places))
+        own = next((place.pack for place, (pack, *_) in zip(places, growth.places, strict=True) if pack == _NEW), 0)
+        if growth.pack is None:
+            own = 0
+        elif self.files.proof.one(self.files.sql["read_pack"], (own,)) != attrs.astuple(growth.pack):
+            return False
+        others = [index for index, place in enumerate(places) if place.pack not in (0, own)]
+        rows = PackReader(self.files.proof, self.files.sql).rows([places[index] for index in others])
+        return rows == [growth.batch.data[index] for index in others]
 
     def settle(self) -> None:
         """The pending pages are stored and proven."""

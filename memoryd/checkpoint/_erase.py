@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from memoryd.checkpoint._collect import blank_stale, truncate_log
-from memoryd.checkpoint._files import ROWS, SOURCE, Files, erased_in, name_bytes, read_page
+from memoryd.checkpoint._files import ROWS, SOURCE, Files, name_bytes, read_page
 from memoryd.checkpoint._packs import PackReader
 from memoryd.checkpoint._pages import ERASED, EVIDENCE, NOWHERE, Digests, Page, Place, pack_places, unpack_places
 from memoryd.checkpoint._select import Erasure, in_time, match_turns

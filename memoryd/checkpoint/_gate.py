@@ -161,8 +161,8 @@ class Gate:
         used = self.shelf.primary().usage() if self._quota else 0
         if used < _WARN_AT * self._quota or not self._quota:
             return receipt
-        percent = 100 * used // self._quota
-        return attrs.evolve(receipt, warning=f"the archive uses {used:,} bytes, {percent} % of gate.quota_bytes; nothing is deleted by itself")
+        warning = f"the archive uses {used:,} bytes, {100 * used // self._quota} % of gate.quota_bytes; nothing is deleted by itself"
+        return attrs.evolve(receipt, warning=warning)
 
     def _refuse(self, call: _Call, mode: GateMode, error: Exception) -> Receipt:
         if not isinstance(call.session, str):
@@ -227,6 +227,5 @@ def _upsert(archive: Archive, call: _Call, rows: list[object], deadline: float) 
 
 
 def _allowed(call: _Call, verdict: Any, warning: str = "") -> Receipt:
-    return Receipt(
-        id="", attempt=0, verdict=verdict, session=call.session, host=call.host, trigger=call.trigger, at=from_micros(call.at), warning=warning
-    )
+    at = from_micros(call.at)
+    return Receipt("", 0, verdict, call.session, host=call.host, trigger=call.trigger, at=at, warning=warning)

@@ -1,11 +1,10 @@
-"""Packs: raw rows joined and compressed.  Compression runs beside the hashing of the next rows, on a thread of its own."""
+"""Packs: raw rows joined and compressed."""
 
 from __future__ import annotations
 
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 
 import attrs
 
@@ -13,7 +12,7 @@ from memoryd.checkpoint._pages import Place
 from memoryd.errors import StoreCorrupt
 from memoryd.store import Connection
 
-__all__ = ["Compressor", "Pack", "PackReader", "blanked", "compressed", "plain_of"]
+__all__ = ["Pack", "PackReader", "blanked", "compressed", "plain_of"]
 
 _RAW, _ZLIB = 0, 1
 _LEVEL = 1
@@ -30,11 +29,9 @@ class Pack:
 
 
 def compressed(plain: bytes) -> Pack:
-    """``plain`` as it will be stored, proven to come back equal: a receipt must not depend on a compressor's luck."""
+    """``plain`` as it will be stored."""
     data = zlib.compress(plain, _LEVEL)
-    if len(data) < len(plain) and zlib.decompress(data) == plain:
-        return Pack(_ZLIB, len(plain), data)
-    return Pack(_RAW, len(plain), plain)
+    return Pack(_ZLIB, len(plain), data) if len(data) < len(plain) else Pack(_RAW, len(plain), plain)
 
 
 def plain_of(pack: Pack) -> bytes:
@@ -54,24 +51,6 @@ def blanked(plain: bytes, keep: Iterable[tuple[int, int]]) -> bytes:
     for offset, length in keep:
         result[offset : offset + length] = plain[offset : offset + length]
     return bytes(result)
-
-
-class Compressor:
-    """Compresses on one thread beside the caller, started when first needed; on the caller's where no thread can start any more."""
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="memoryd-compress")
-
-    def submit(self, plain: bytes) -> Future[Pack]:
-        try:
-            return self._pool.submit(compressed, plain)
-        except RuntimeError:  # closed, or the interpreter is on its way out
-            done: Future[Pack] = Future()
-            done.set_result(compressed(plain))
-            return done
-
-    def close(self) -> None:
-        self._pool.shutdown(wait=True)
 
 
 class PackReader:

@@ -12,7 +12,6 @@ import attrs
 from memoryd.checkpoint._batches import Batch, encode_row, evidence_rows, row_batches, source_lines, source_rows
 from memoryd.checkpoint._chain import Chain, Identify, Moved
 from memoryd.checkpoint._files import ROWS, SOURCE, Files, name_bytes, walk
-from memoryd.checkpoint._packs import Compressor
 from memoryd.checkpoint._pages import ERASED, Position, count_rows, root_of
 from memoryd.core import Receipt, from_micros
 from memoryd.errors import DeadlineExceeded, StoreCorrupt, StoreError
@@ -40,9 +39,8 @@ class Transcript:
 class Upsert:
     """One call: it ends at ``deadline`` (``time.monotonic()`` seconds), and what it had stored by then stays for the next call."""
 
-    def __init__(self, files: Files, compressor: Compressor, transcript: Transcript, deadline: float) -> None:
+    def __init__(self, files: Files, transcript: Transcript, deadline: float) -> None:
         self._files = files
-        self._compressor = compressor
         self._transcript = transcript
         self._deadline = deadline
         self._soft = deadline - min(_MAX_RESERVE_S, _RESERVE * max(0.0, deadline - time.monotonic()))
@@ -81,7 +79,7 @@ class Upsert:
         found = self._files.writer.one(self._files.sql["find_chain"], owner)
         root = root_of(self._files.digests, *owner)
         number = int(found[0]) if found else None
-        return Chain(self._files, self._compressor, owner, identify, self._transcript.at, number, root, share)
+        return Chain(self._files, owner, identify, self._transcript.at, number, root, share)
 
     def _feed(self, chain: Chain, batch: Batch) -> None:
         if chain.pending and chain.pending_bytes + sum(map(len, batch.data)) > SLICE_BYTES:
@@ -155,7 +153,7 @@ class Upsert:
     def _transaction(self) -> Iterator[None]:
         """Statements stop at the deadline; COMMIT, once begun, does not."""
         writer = self._files.writer
-        writer.set_busy_ms(max(1, int((self._deadline - time.monotonic()) * 1000)))
+        writer.set_busy_ms(self._left_ms())
         with writer.transaction(), writer.progress(self._deadline):
             yield
 
@@ -167,6 +165,7 @@ class Upsert:
                 yield
         except BaseException:
             try:
+                self._files.writer.set_busy_ms(self._left_ms())
                 with self._files.writer.transaction():
                     if attempt is not None:
                         self._files.writer.run(self._files.sql["drop_attempt"], (attempt,))
@@ -178,6 +177,9 @@ class Upsert:
             raise
 
     # -- time ---------------------------------------------------------------------------------------------------------------
+
+    def _left_ms(self) -> int:
+        return max(1, int((self._deadline - time.monotonic()) * 1000))
 
     def _expired(self) -> bool:
         return time.monotonic() >= self._soft

@@ -17,9 +17,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Mapping
-from typing import Any
-
-import attrs
+from typing import Any, NamedTuple
 
 from memoryd.core._digest import canonical_bytes, keyed
 
@@ -31,6 +29,7 @@ _SUMMARY_FLAGS = (
     "compressed_summary", "compact_summary", "compaction_output", "is_compaction",
 )  # fmt: skip
 _NESTED = ("metadata", "additional_kwargs", "extra")
+_MARKS = frozenset({"summary", *_SUMMARY_FLAGS, *_NESTED})
 _NOTICES = (
     "[CONTEXT COMPACTION", "[PRIOR CONTEXT", "[Context compaction", "This session is being continued from a previous conversation",
     "<environment_context>",
@@ -39,12 +38,14 @@ _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 _MAX_REPR = 1 << 20
 
 
-@attrs.frozen(slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What one row says: ``role`` is ``user`` or ``assistant``, ``text`` is normalised and not empty."""
 
     role: str
-    text: str = attrs.field(repr=False)
+    text: str
+
+    def __repr__(self) -> str:
+        return f"Evidence(role={self.role!r})"
 
     def identity(self, digest: Callable[..., bytes]) -> bytes:
         return digest(self.role.encode(), self.text.encode("utf-8", "surrogatepass"))
@@ -55,7 +56,7 @@ def raw_row(row: object) -> tuple[bytes, bool]:
 
     Never refuses a row.  Raises only ``RuntimeError``, for a row that another thread changes meanwhile: try again.
     """
-    if isinstance(row, Mapping):
+    if type(row) is dict or isinstance(row, Mapping):
         try:
             return canonical_bytes(row if isinstance(row, dict) else dict(row)), False
         except RuntimeError:
@@ -80,10 +81,10 @@ def readable(row: object) -> str:
 
 def evidence_of(row: object) -> Evidence | None:
     """What ``row`` says, or None where it is no evidence.  Never raises for any JSON value."""
-    if not isinstance(row, Mapping):
+    if type(row) is not dict and not isinstance(row, Mapping):
         return None
     role = row.get("role")
-    if role not in ROLES or _is_host_text(row):
+    if role not in ROLES or not _MARKS.isdisjoint(row) and _is_host_text(row):
         return None
     text = normalised(row_text(row.get("content")))
     if not text or text.startswith(_NOTICES):
