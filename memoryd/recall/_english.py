@@ -13,7 +13,7 @@ a about am an and any are as at be because been being both but by can could did 
 hers him his how i if in into is it its itself just ll m me my myself of off on or our ours out over re s shall she should so some such
 than that the their theirs them themselves then there these they this those through to too under until up ve very was we were what
 when where which while who whom whose why will with would you your yours yourself t d isn aren wasn weren doesn didn won wouldn couldn
-shouldn hasn haven hadn let us might may must also
+shouldn hasn haven hadn let us might may must also wo ca ai sha many much recently
 """
 
 _IRREGULAR = """
@@ -185,7 +185,7 @@ ENGLISH = Language(
     name="english",
     stopwords=frozenset(_STOPWORDS.split()),
     irregular=_irregular_forms(),
-    possessive=re.compile(r"['\u2019]s\b", re.IGNORECASE),
+    endings=re.compile(r"(?:n['\u2019]t|['\u2019](?:s|re|ve|ll|d|m))\b", re.IGNORECASE),
     asks_when=re.compile(_ASKS_WHEN, re.IGNORECASE),
     tells_time=re.compile(_TELLS_TIME, re.IGNORECASE),
     months={name: number for number, name in enumerate(_MONTHS, 1)} | _SHORT_MONTHS,

@@ -14,7 +14,8 @@ _NEVER = re.compile(r"(?!)")
 
 @attrs.frozen(slots=True)
 class Language:
-    """``irregular`` maps inflected forms to their base; ``possessive`` matches an ending that is dropped before indexing.
+    """``irregular`` maps inflected forms to their base; ``endings`` matches what is dropped from the ends of words before
+    indexing (possessives, contractions).
 
     ``stopwords`` carry no meaning in a query.  ``asks_when`` matches a question about a time, ``tells_time`` a text that names one.
     ``months`` and ``weekdays`` map a folded word to its number (January is 1, Monday is 0), to match a named date with an event's.
@@ -23,7 +24,7 @@ class Language:
     name: str
     stopwords: frozenset[str] = frozenset()
     irregular: Mapping[str, str] = attrs.field(factory=dict)
-    possessive: re.Pattern[str] = _NEVER
+    endings: re.Pattern[str] = _NEVER
     asks_when: re.Pattern[str] = _NEVER
     tells_time: re.Pattern[str] = _NEVER
     months: Mapping[str, int] = attrs.field(factory=dict)

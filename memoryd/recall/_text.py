@@ -33,7 +33,7 @@ def index_text(text: str, language: Language) -> str:
     """``text`` as it is indexed and searched: encodable as UTF-8, without NUL, cut for scripts without spaces, in base forms."""
     plain = normal(text)
     cut = plain if plain.isascii() else UNSPACED.sub(lambda run: pieces(run[0]), plain)
-    return _base_forms(language.possessive.sub("", cut), language.irregular)
+    return _base_forms(language.endings.sub("", cut), language.irregular)
 
 
 def normal(text: str) -> str:
