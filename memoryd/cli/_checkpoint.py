@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +12,8 @@ import click
 
 from memoryd.cli._group import Options, command, pass_options, shared
 from memoryd.cli._output import busy, missing, plain, table, to_json, when, write_bytes, write_json, write_line
-from memoryd.cli._session import run
-from memoryd.cli._transcript import read_transcript
-from memoryd.errors import CheckpointBlocked, ConfigError, MemorydError
+from memoryd.cli._session import innermost, loaded, opened_gate, run
+from memoryd.errors import CheckpointBlocked, ConfigError, StoreError
 
 if TYPE_CHECKING:
     from memoryd.core import CheckpointInfo, Receipt, Restored, Verification
@@ -58,9 +59,13 @@ def create(options: Options, file: Path, host: str, trigger: str) -> None:
 
 
 def _archive(options: Options, file: Path, host: str, trigger: str) -> Receipt:
-    """The receipt.  The gate fails closed: whatever else goes wrong on the way is a refusal too."""
+    """The receipt.  Whatever goes wrong on the way is the gate's to judge: it fails closed, unless it was told to let this pass."""
+    from memoryd.checkpoint import read_source, read_transcript
+
+    loaded(options)  # a wrong configuration is no refusal
     try:
-        rows, source = read_transcript(file)
+        source = sys.stdin.buffer.read() if str(file) == "-" else read_source(file)
+        rows = read_transcript(source)
 
         async def work(runtime: Runtime) -> Receipt:
             return await runtime.checkpoint(rows, host=host, trigger=trigger, source=source)
@@ -68,20 +73,36 @@ def _archive(options: Options, file: Path, host: str, trigger: str) -> Receipt:
         return run(options, work, session=_SESSION)
     except (CheckpointBlocked, ConfigError):
         raise
-    except Exception as error:
-        raise _refusal(error) from error
+    except Exception as error:  # noqa: BLE001 - what nobody thought of is a refusal too
+        return _judged(options, innermost(error), host, trigger)
 
 
-def _refusal(error: BaseException) -> Exception:
-    from memoryd.cli._main import innermost
+def _judged(options: Options, error: BaseException, host: str, trigger: str) -> Receipt:
+    """What the gate says to a failure that never reached it: a release and the mode count here too."""
+    if isinstance(error, CheckpointBlocked | ConfigError) or not isinstance(error, Exception):
+        raise error
+    session = options.session if options.session is not None else _SESSION
+    try:
+        with opened_gate(options) as gate:
+            return gate.checkpoint(_failing(error), user=options.user_name, session=session, host=host, trigger=trigger)
+    except StoreError as broken:
+        return _without_profile(options, broken, session)
 
-    cause = innermost(error)
-    if isinstance(cause, CheckpointBlocked | ConfigError):
-        return cause
-    name = getattr(cause, "cause", None) or type(cause).__name__
-    said = str(cause) if isinstance(cause, MemorydError | OSError) else "this is a bug in memoryd"
-    remedy = "See 'memoryd status'; 'memoryd gate release' or MEMORYD_GATE=off lets a compaction go on without an archive."
-    return CheckpointBlocked(str(name), f"the transcript was not archived ({name}): {said.rstrip('.')}.", remedy)
+
+def _failing(error: Exception) -> Iterator[object]:
+    yield from ()
+    raise error
+
+
+def _without_profile(options: Options, error: StoreError, session: str) -> Receipt:
+    """There is not even a place for the gate's own notes: only the mode is left."""
+    from memoryd.checkpoint import gate_mode, refusal
+    from memoryd.core import Receipt
+
+    mode, _ = gate_mode(loaded(options).config.gate.mode, os.environ)
+    if mode == "block":
+        raise refusal(error, session) from error
+    return Receipt("", 0, "off" if mode == "off" else "warned", session, warning=f"not archived: {error}")
 
 
 # -- list and show -----------------------------------------------------------------------------------------------------------

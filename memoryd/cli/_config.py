@@ -53,9 +53,15 @@ def check(options: Options) -> None:
     Examples:
       memoryd config check
     """
+    from memoryd.errors import BackendNotFound
+    from memoryd.runtime import available_backends
     from memoryd.settings import load_config
 
     loaded = load_config(options.home, options.profile_name)
+    installed = available_backends()
+    for name in (loaded.config.backend, *loaded.config.mirrors):
+        if name not in installed:
+            raise BackendNotFound(f'backend: "{name}" is not installed; there are: {", ".join(sorted(installed))}')
     files = [str(path) for path in loaded.files]
     if options.json:
         write_json({"ok": True, "files": files})

@@ -17,9 +17,9 @@ from typing import Any
 
 import attrs
 
+from memoryd.checkpoint import read_transcript
 from memoryd.cli._group import Options, command, pass_options
 from memoryd.cli._output import busy, one_line, write_json, write_line
-from memoryd.cli._transcript import parse_transcript
 
 _QUESTION = "which encoding does the warehouse scanner need"
 _ANSWER = "utf-8-sig"
@@ -71,7 +71,7 @@ class Stage:
         self._home = home / "home"
         self._file = home / "transcript.jsonl"
         self._file.write_bytes((files("memoryd.cli") / "transcript.jsonl").read_bytes())
-        self._turns = turns_of(parse_transcript(self._file.read_bytes()))
+        self._turns = turns_of(read_transcript(self._file.read_bytes()))
 
     def _command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "memoryd", *arguments, "--home", str(self._home), "--session", _SESSION]
@@ -114,7 +114,7 @@ class Stage:
         given = self._file.read_bytes()
         whole = self._run(*self._command("checkpoint", "restore", identity, "--full")).stdout
         rows = _json(self._run(*self._command("checkpoint", "restore", identity, "--json"))).get("messages")
-        same = whole == given and rows == parse_transcript(given)
+        same = whole == given and rows == read_transcript(given)
         digest = hashlib.sha256(whole).hexdigest()[:16]
         return Step("RESTORED", same, f"{receipt.get('rows')} messages, {len(whole)} bytes, sha256 {digest}... equal byte for byte")
 

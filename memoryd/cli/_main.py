@@ -8,9 +8,11 @@ import traceback
 from collections.abc import Sequence
 
 import click
+from click.shell_completion import shell_complete
 
 from memoryd.cli._group import root
 from memoryd.cli._output import error_object, one_line, write_json
+from memoryd.cli._session import innermost
 from memoryd.errors import CheckpointBlocked, ConfigError, MemorydError
 
 __all__ = ["main"]
@@ -43,27 +45,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: list[str]) -> int:
     try:
-        result = root.main(given, prog_name="memoryd", standalone_mode=False)
+        if instruction := os.environ.get("_MEMORYD_COMPLETE"):
+            return shell_complete(root, {}, "memoryd", "_MEMORYD_COMPLETE", instruction)
+        # not root.main(): it prints at an interruption, and ends the process at a broken pipe
+        with root.make_context("memoryd", list(given)) as context:
+            result = root.invoke(context)
         return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
     except click.Abort:
         return EXIT_INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message(), file=sys.stderr)
         return EXIT_USAGE
     except click.ClickException as error:
-        context = error.ctx if isinstance(error, click.UsageError) else None
-        where = f" (see '{context.command_path} --help')" if context else ""
+        place = error.ctx if isinstance(error, click.UsageError) else None
+        where = f" (see '{place.command_path} --help')" if place is not None else ""
         return _fail(given, EXIT_USAGE, f"memoryd: {error.format_message()}{where}", error)
     except (KeyboardInterrupt, BaseExceptionGroup, OSError, MemorydError) as error:
         return _report(given, innermost(error))
-
-
-def innermost(error: BaseException) -> BaseException:
-    """The one error inside the groups that nurseries make; of several the first, but an interruption before anything else."""
-    while isinstance(error, BaseExceptionGroup):
-        interrupted, _ = error.split(KeyboardInterrupt)
-        error = (interrupted or error).exceptions[0]
-    return error
 
 
 def _report(given: list[str], error: BaseException) -> int:
@@ -97,7 +97,8 @@ def _bug(given: list[str], error: BaseException) -> int:
     """An error that no class of ours stands for.  Its message may hold a user's text, so only its class is printed."""
     if os.environ.get("MEMORYD_TRACEBACK"):
         traceback.print_exception(error)
-    return _fail(given, EXIT_BUG, f"memoryd: internal error: {type(error).__name__}; MEMORYD_TRACEBACK=1 shows where")
+    nameless = RuntimeError(f"internal error: {type(error).__name__}")
+    return _fail(given, EXIT_BUG, f"memoryd: {nameless}; MEMORYD_TRACEBACK=1 shows where", nameless)
 
 
 def _quiet_pipe() -> int:

@@ -1,19 +1,41 @@
-"""Opens a runtime for one command, under the scope that the common options say."""
+"""Opens a runtime, or the gate alone, for one command, under the scope that the common options say."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, TypeVar
+
+import attrs
 
 from memoryd.cli._group import Options
 
 if TYPE_CHECKING:
+    from memoryd.checkpoint import Gate
     from memoryd.runtime import Runtime
+    from memoryd.settings import Loaded
 
-__all__ = ["opened", "run"]
+__all__ = ["innermost", "loaded", "opened_gate", "run"]
 
 T = TypeVar("T")
+
+
+def loaded(options: Options) -> Loaded:
+    """The configuration for one command.  Log records are for programs that run on: a command writes them where they are asked for."""
+    from memoryd.settings import load_config
+
+    found = load_config(options.home, options.profile_name)
+    if "logging.level" in found.sources:
+        return found
+    return attrs.evolve(found, config=attrs.evolve(found.config, logging=attrs.evolve(found.config.logging, level="off")))
+
+
+def innermost(error: BaseException) -> BaseException:
+    """The one error inside the groups that nurseries make; of several the first, but an interruption before anything else."""
+    while isinstance(error, BaseExceptionGroup):
+        interrupted, _ = error.split(KeyboardInterrupt)
+        error = (interrupted or error).exceptions[0]
+    return error
 
 
 def run(options: Options, work: Callable[[Runtime], Awaitable[T]], *, session: str | None = None) -> T:
@@ -21,17 +43,32 @@ def run(options: Options, work: Callable[[Runtime], Awaitable[T]], *, session: s
     import trio
 
     async def main() -> T:
-        async with opened(options, session=session) as runtime:
+        async with _opened(options, session) as runtime:
             return await work(runtime)
 
     return trio.run(main)
 
 
 @asynccontextmanager
-async def opened(options: Options, *, session: str | None = None) -> AsyncIterator[Runtime]:
+async def _opened(options: Options, session: str | None) -> AsyncIterator[Runtime]:
     from memoryd.core import scope
     from memoryd.runtime import open_runtime
 
-    async with open_runtime(home=options.home, profile=options.profile_name) as runtime:
+    found = loaded(options)
+    async with open_runtime(home=found.home, profile=found.profile, config=found.config) as runtime:
         with scope(user=options.user_name, session=options.session if options.session is not None else session):
             yield runtime
+
+
+@contextmanager
+def opened_gate(options: Options) -> Iterator[Gate]:
+    """The gate of the profile without a runtime: it must answer where the log cannot be opened."""
+    from memoryd.runtime import make_gate
+    from memoryd.store import open_profile
+
+    found = loaded(options)
+    gate = make_gate(open_profile(found.home, found.profile), found.config)
+    try:
+        yield gate
+    finally:
+        gate.close()

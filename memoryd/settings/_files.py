@@ -45,7 +45,7 @@ def read_file(path: Path) -> Source | None:
     try:
         data = _read_bytes(path)
         return read_mapping(one_line(path), tomllib.loads(data.decode("utf-8")))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise ConfigError(f"{one_line(path)}: cannot be read: {error.strerror}") from None
