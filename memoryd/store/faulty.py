@@ -9,8 +9,10 @@ A scenario is run once without a fault to count its operations, then once for ea
             scenario(vfs=disk.name)       # must raise a typed error or succeed, and never lie
             disk.heal()
 
-Locks of the ``-shm`` file and the file itself are SQLite's own business and do not pass here: to keep the write lock from a scenario,
-hold ``BEGIN IMMEDIATE`` in another connection.
+Write-ahead logging locks the ``-shm`` file, and those locks do not pass through a VFS: ``FaultyVFS(name, shm_locks=True)`` counts and
+fails them too (file ``shm``), on Linux, by a hook that is process-wide until the block ends.  All connections of a process share one
+``-shm`` file, so another's lock of the same store counts as well.  SQLite takes every failure of such a lock for ``busy``, and tries
+for ten seconds where a lock that lets it read stays so.
 """
 
 from __future__ import annotations
@@ -25,12 +27,13 @@ from typing import Final, Literal, TypeAlias
 import apsw
 import attrs
 
+from memoryd.store._shm_locks import ShmLocks
 from memoryd.store._sync import data_sync
 
 __all__ = ["Fault", "FaultKind", "FaultyVFS", "FileKind", "Operation"]
 
 Operation: TypeAlias = Literal["open", "read", "write", "sync", "truncate", "lock", "delete"]
-FileKind: TypeAlias = Literal["db", "wal", "journal", "temp"]
+FileKind: TypeAlias = Literal["db", "wal", "shm", "journal", "temp"]
 FaultKind: TypeAlias = Literal["EIO", "ENOSPC", "EACCES", "short", "busy"]
 
 CODES: Final[dict[Operation, int]] = {
@@ -67,12 +70,14 @@ class Fault:
 class FaultyVFS(apsw.VFS):
     """The system's own VFS with a :class:`Fault`; give ``vfs=disk.name`` to whatever opens a store.  Any thread may use it."""
 
-    def __init__(self, name: str, plan: Fault | None = None) -> None:
+    def __init__(self, name: str, plan: Fault | None = None, *, shm_locks: bool = False) -> None:
         super().__init__(name, "")
         self.name = name
         self._lock = threading.Lock()
         self._last = threading.local()
+        self._ours: set[str] = set()
         self.arm(plan)
+        self._shm_locks = ShmLocks(self, self._refuse_lock) if shm_locks else None
 
     def arm(self, plan: Fault | None) -> None:
         """Begin to count anew, with ``plan`` as the fault to come; None only counts."""
@@ -136,6 +141,8 @@ class FaultyVFS(apsw.VFS):
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:
         kind = _file_kind(flags[0])
         self.perform("open", kind)
+        if kind == "db":
+            self._ours.add(os.path.realpath(_path(name)) + "-shm")
         return _File(self, kind, name, flags)
 
     def xDelete(self, filename: str, syncdir: bool) -> None:
@@ -150,7 +157,13 @@ class FaultyVFS(apsw.VFS):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._shm_locks is not None:
+            self._shm_locks.remove()
         self.unregister()
+
+    def _refuse_lock(self, path: str) -> int:
+        """The errno for a lock of the ``-shm`` file at ``path``; 0 lets it happen."""
+        return errno.EAGAIN if path in self._ours and self.due("lock", "shm") else 0
 
 
 class _File(apsw.VFSFile):
@@ -194,6 +207,10 @@ def _errno(fault: Fault) -> int:
         return errno.ENOSPC if fault.operation == "write" else 0
     numbers = {"EIO": errno.EIO, "ENOSPC": errno.ENOSPC, "EACCES": errno.EACCES, "busy": 0}
     return numbers[fault.kind]
+
+
+def _path(name: str | apsw.URIFilename | None) -> str:
+    return name.filename() if isinstance(name, apsw.URIFilename) else name or ""
 
 
 def _file_kind(flags: int) -> FileKind:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from memoryd.errors import StoreError
-from memoryd.store import Connection, Options, connect, wal_path
+from memoryd.errors import StoreError, StoreLocked
+from memoryd.store import Connection, Options, ProfileStore, Schema, connect, prepare, wal_path
 from memoryd.testing import Fault, FaultyVFS
+
+on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the hook is for Linux; on macOS it refuses")
 
 INSERT = "INSERT INTO note (text) VALUES (?)"
 
@@ -90,3 +94,61 @@ def test_the_barrier_s_sync_is_one_of_the_log(disk: FaultyVFS, tmp_path: Path) -
 def test_a_fault_that_cannot_be_is_refused(operation: str, kind: str) -> None:
     with pytest.raises(ValueError, match=f"a {operation} cannot be {kind}"):
         Fault(operation, kind)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def locks() -> Iterator[FaultyVFS]:
+    with FaultyVFS("locks", shm_locks=True) as disk:
+        yield disk
+
+
+@on_linux
+def test_a_lock_of_the_log_is_counted_for_its_own_files(store: Path, locks: FaultyVFS, profile: ProfileStore) -> None:
+    own = connect(store, Options(autocheckpoint=0), vfs=locks.name)
+    own.insert(INSERT, (b"x",))
+    locks.arm(None)
+    own.insert(INSERT, (b"y",))
+    assert locks.count("lock", "shm") > 0
+    elsewhere = profile.directory / "other.db"
+    prepare(elsewhere, Schema("other", ("CREATE TABLE other (id INTEGER PRIMARY KEY)",)), profile)
+    locks.arm(None)
+    connect(elsewhere, Options()).close()
+    assert locks.count("lock", "shm") == 0
+    own.close()
+
+
+@on_linux
+def test_every_lock_of_a_scenario_can_fail(store: Path, locks: FaultyVFS) -> None:
+    def scenario() -> None:
+        own = connect(store, Options(busy_ms=0, autocheckpoint=0), vfs=locks.name)
+        try:
+            own.insert(INSERT, (b"x",))
+            own.all("SELECT * FROM note")
+            own.checkpoint("TRUNCATE")
+        finally:
+            own.close()
+
+    scenario()
+    raised = 0
+    for nth in range(1, locks.count("lock", "shm") + 1):
+        locks.arm(Fault("lock", "busy", nth, file="shm"))
+        try:
+            scenario()
+        except StoreLocked:
+            raised += 1
+        assert locks.fired == 1
+        locks.heal()
+        scenario()
+    assert raised > 0  # of some locks SQLite itself tries again, or does without
+
+
+@on_linux
+def test_the_hook_ends_with_its_block(store: Path) -> None:
+    with FaultyVFS("first", shm_locks=True) as disk:
+        connect(store, Options(), vfs=disk.name).close()
+        assert disk.count("lock", "shm") > 0
+    disk.arm(Fault("lock", "busy", file="shm", lasting=True))
+    plain = connect(store, Options())
+    plain.insert(INSERT, (b"x",))
+    assert disk.fired == disk.count("lock") == 0
+    plain.close()
