@@ -15,7 +15,8 @@ TOP = {
 }  # fmt: skip
 LONGEST = 500
 # put together, so that this file does not hold them
-NOWHERE = re.compile("|".join(["/wor" + "k/", r"\bshare" + "d/", r"\bfact" + "s/", "TO" + "DO", "FIX" + "ME", r"\bDESI" + "GN", r"\bXX" + r"X\b"]))
+WORDS = ["/wor" + "k/", r"\bshare" + "d/", r"\bfact" + "s/", "TO" + "DO", "FIX" + "ME", r"\bDESI" + "GN", r"\bXX" + r"X\b"]
+NOWHERE = re.compile("|".join(WORDS))
 
 
 def tracked() -> list[Path]:

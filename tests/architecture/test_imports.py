@@ -35,7 +35,7 @@ def loaded_by(statement: str) -> set[str]:
         ("import memoryd.settings", {"attr", "msgspec"}),
         ("import memoryd.cli", {"attr", "click"}),
         ("import memoryd; memoryd.scope", {"attr", "msgspec"}),
-        ("import memoryd; memoryd.open_runtime", {"attr", "msgspec", "trio", "apsw"}),
+        ("import memoryd; memoryd.open_runtime", {"attr", "msgspec", "trio", "apsw", "logging"}),
     ],
 )
 def test_an_import_loads_only_what_it_needs(statement: str, allowed: set[str]) -> None:
