@@ -99,7 +99,7 @@ class Stage:
         texts = [hit["text"] for hit in answer.get("hits", [])]
         found = next((text for text in texts if _ANSWER in text), "")
         kept = f"after restart {head} of {len(self._turns)} turns are there"
-        return Step("RECALLED", head == len(self._turns) and bool(found), f'{kept}; "{_QUESTION}?" finds: {one_line(found)[:120]}...')
+        return Step("RECALLED", head == len(self._turns) and bool(found), f'{kept}; "{_QUESTION}?" finds: {_around(found, _ANSWER)}')
 
     def refused(self) -> Step:
         # a limit of the operating system on the size of a file: every write beyond it fails, as on a full disk
@@ -128,6 +128,11 @@ def turns_of(rows: list[Any]) -> list[dict[str, str]]:
         elif row["role"] == "assistant" and turns:
             turns[-1]["assistant"] = _text(row["content"])
     return turns
+
+
+def _around(text: str, word: str) -> str:
+    at = text.find(word)
+    return f"...{one_line(text[max(0, at - 70) : at + 40])}..."
 
 
 def _text(content: Any) -> str:
