@@ -14,7 +14,7 @@ from weakref import WeakSet
 import apsw
 
 from memoryd.errors import ClosedError, DeadlineExceeded, ForkedError, StoreBroken
-from memoryd.store._errors import raise_mapped
+from memoryd.store._errors import os_errors, raise_mapped
 from memoryd.store._pragmas import Options, apply_pragmas
 
 __all__ = ["CheckpointMode", "Connection", "Params", "Row", "connect", "wal_path", "wal_size"]
@@ -216,7 +216,9 @@ class Connection:
 
 def connect(path: Path, options: Options, *, vfs: str | None = None) -> Connection:
     """Open the store file at ``path``, which :func:`prepare` made, with every pragma of ``options`` set and asserted."""
-    if not path.exists():
+    with os_errors(path):
+        there = path.exists()
+    if not there:
         raise StoreBroken(f"{path} does not exist; was its directory removed?  Open the profile again to create it", path=str(path))
     return open_connection(store_uri(path), path, options, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI, vfs)
 

@@ -109,7 +109,11 @@ def _kind_of_errno(number: int | None) -> type[StoreError]:
 
 def _is_unwritable(path: Path) -> bool:
     """SQLite tries read-only after a refusal, so its last errno does not tell; the access rights do."""
-    return any(p.exists() and not os.access(p, os.W_OK) for p in (path, path.parent))
+    effective = os.access in os.supports_effective_ids
+    try:
+        return any(p.exists() and not os.access(p, os.W_OK, effective_ids=effective) for p in (path, path.parent))
+    except PermissionError:
+        return True
 
 
 def from_os_error(error: OSError, path: Path) -> StoreError:

@@ -54,13 +54,14 @@ def open_profile(home: Path, name: str) -> ProfileStore:
     require_platform()
     directory = profile_directory(home, name).absolute()
     private_directory(directory)
-    _check_owner(directory)
-    identity = directory / "profile.json"
-    if not identity.exists():
-        with _creation_lock(directory):
-            if not identity.exists():
-                _create(directory, name)
-    return _load(directory, name)
+    with os_errors(directory):
+        _check_owner(directory)
+        identity = directory / "profile.json"
+        if not identity.exists():
+            with _creation_lock(directory):
+                if not identity.exists():
+                    _create(directory, name)
+        return _load(directory, name)
 
 
 def _create(directory: Path, name: str) -> None:
@@ -101,8 +102,7 @@ def _read_key(path: Path) -> bytes:
 
 
 def _check_owner(directory: Path) -> None:
-    with os_errors(directory):
-        owner = os.stat(directory).st_uid
+    owner = os.stat(directory).st_uid
     if owner != os.geteuid():
         raise StoreReadOnly(
             f"{directory} belongs to user id {owner}, this process runs as {os.geteuid()}; run as its owner, or set MEMORYD_HOME",
@@ -113,8 +113,7 @@ def _check_owner(directory: Path) -> None:
 @contextmanager
 def _creation_lock(directory: Path) -> Iterator[None]:
     """One creator at a time, by flock on the directory itself, which needs no file and ends with its process."""
-    with os_errors(directory):
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         until = time.monotonic() + CREATION_SECONDS
         while not _try_flock(fd):

@@ -130,12 +130,13 @@ def private_directory(path: Path) -> None:
 
     Directories that exist keep their mode: an operator may have widened it on purpose.
     """
-    missing = [p for p in (path, *path.parents) if not p.exists()]
-    for directory in reversed(missing):
-        with os_errors(directory), suppress(FileExistsError):  # another process may be quicker
-            os.mkdir(directory, PRIVATE_DIRECTORY)
-        fsync_directory(directory.parent)
-    if not path.is_dir():
+    with os_errors(path):
+        for directory in reversed([p for p in (path, *path.parents) if not p.exists()]):
+            with suppress(FileExistsError):  # another process may be quicker
+                os.mkdir(directory, PRIVATE_DIRECTORY)
+            _sync_directory(directory.parent)
+        usable = path.is_dir()
+    if not usable:
         raise StoreBroken(f"{path} is in the way: it is not a directory; move it, or choose another home", path=str(path))
 
 
@@ -162,7 +163,6 @@ def _write_new(path: Path, data: bytes) -> None:
 
 def free_bytes(path: Path) -> int:
     """Bytes that this user may still write on the file system of ``path``, which need not exist yet."""
-    existing = next(p for p in (path, *path.absolute().parents) if p.exists())
-    with os_errors(existing):
-        found = os.statvfs(existing)
+    with os_errors(path):
+        found = os.statvfs(next(p for p in (path, *path.absolute().parents) if p.exists()))
     return found.f_bavail * found.f_frsize

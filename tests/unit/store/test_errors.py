@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -18,6 +18,7 @@ from memoryd.store import (
     ProfileStore,
     Schema,
     connect,
+    free_bytes,
     open_profile,
     os_errors,
     prepare,
@@ -177,6 +178,43 @@ def test_a_file_system_error_is_typed(tmp_path: Path) -> None:
         os.stat(tmp_path / "none")
     with pytest.raises(StoreBroken):
         write_private(tmp_path / "none" / "file", b"x")
+
+
+@contextmanager
+def forbidden(directory: Path) -> Iterator[None]:
+    """This user may not enter ``directory`` in the block; root steps down for it, because no mode stops root."""
+    if os.geteuid() == 0:
+        os.seteuid(65534)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+    else:
+        os.chmod(directory, 0)
+        try:
+            yield
+        finally:
+            os.chmod(directory, 0o700)
+
+
+def test_a_directory_without_access_is_typed(profile: ProfileStore, store: Path) -> None:
+    with forbidden(profile.directory):
+        with pytest.raises(StoreReadOnly, match="check owner, mode and mount"):
+            open_profile(profile.directory.parent.parent, "default")
+        with pytest.raises(StoreReadOnly):
+            connect(store, Options())
+        with pytest.raises(StoreReadOnly):
+            prepare(store, SCHEMA, profile)
+        with pytest.raises(StoreReadOnly):
+            write_private(profile.directory / "file", b"x")
+        with pytest.raises(StoreReadOnly):
+            free_bytes(profile.directory / "file")
+    connect(store, Options()).close()
+
+
+def test_a_path_that_is_too_long_is_typed(tmp_path: Path) -> None:
+    with pytest.raises(StoreBroken):
+        open_profile(tmp_path / ("x" * 300), "default")
 
 
 @pytest.fixture
