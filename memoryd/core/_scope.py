@@ -50,10 +50,10 @@ class Scope:
         return self.session
 
     def checked_for(self, profile: str) -> Scope:
-        """This scope bound to ``profile``, or :class:`ScopeConflict` where it names another."""
+        """This scope, or :class:`ScopeConflict` where it names another profile than ``profile``."""
         if self.profile is not None and self.profile != profile:
             raise ScopeConflict("the scope names another profile than the runtime's: open a runtime for that profile")
-        return self if self.profile is not None else attrs.evolve(self, profile=profile)
+        return self
 
 
 _EMPTY = Scope()

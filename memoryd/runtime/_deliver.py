@@ -13,7 +13,6 @@ from memoryd.errors import BackendAmbiguous, BackendError, BackendPermanent, Bac
 from memoryd.journal import Journal, Outbox
 from memoryd.runtime._kernel import Kernel, Member
 from memoryd.runtime._owner import Owner
-from memoryd.runtime._wake import wait_for_wake
 
 __all__ = ["Delivery"]
 
@@ -39,7 +38,7 @@ class Delivery:
         self._journal = journal
         self._outbox = outbox
         self._owner = owner
-        self._wakeups = kernel.wakeups.subscribe()
+        self._bell = kernel.bells.on_append()
         delivery = kernel.config.delivery
         self._policy = RetryPolicy(first=delivery.backoff_min, cap=delivery.backoff_max)
 
@@ -66,7 +65,7 @@ class Delivery:
             self._kernel.log.warning("delivery.waits", backend=self._member.name, error=stop.reason, seconds=round(delay, 1))
             await self._sleep_and_beat(delay)
         else:
-            await wait_for_wake(self._wakeups, _POLL)
+            await self._bell.wait(_POLL)
 
     async def _sleep_and_beat(self, seconds: float) -> None:
         until = trio.current_time() + seconds

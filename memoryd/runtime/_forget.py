@@ -44,7 +44,7 @@ class Forgetting:
             plan = await self._kernel.gate_worker.run(self._plan, selection)
             event = Forget(new_event_id(), scope, self._kernel.clock(), selection.seqs, selection.sessions)
             accepted = await self._kernel.sync_worker.run(erasures.begin, event, plan)
-            self._kernel.wakeups.wake(accepted.seq or 0)
+            self._kernel.bells.appended()
             erased, quoted, pending = await self._finish_all(erasures, timeout, own=accepted.seq or 0)
         return Forgotten(len(selection.entries) + erased, pending, quoted)
 

@@ -142,10 +142,13 @@ class Ingest:
         """Append and wake the writers; raises :class:`JournalUnavailable` for *refused*."""
         assert self._kernel.journal is not None
         accepted = self._kernel.journal.append(event, turn_key)
-        if accepted.state == "refused":
+        if accepted.state == "journaled":
+            self._kernel.bells.appended()
+        elif accepted.state == "held":
+            self._kernel.bells.held.ring()
+        else:
             hint = _REFUSALS.get(accepted.reason, "the log cannot be written: see 'memoryd status'")
             raise JournalUnavailable(accepted.reason, f"not recorded ({accepted.reason}): {hint}")
-        self._kernel.wakeups.wake(accepted.seq or 0)
         return accepted
 
 

@@ -8,7 +8,6 @@ from memoryd.errors import BarrierFailed, StoreError
 from memoryd.journal import Journal
 from memoryd.runtime._forget import Forgetting
 from memoryd.runtime._kernel import Kernel
-from memoryd.runtime._wake import wait_for_wake
 
 __all__ = ["Barrier", "HeldRetry", "Maintenance"]
 
@@ -23,7 +22,7 @@ class Barrier:
     def __init__(self, kernel: Kernel, journal: Journal) -> None:
         self._kernel = kernel
         self._journal = journal
-        self._wakeups = kernel.wakeups.subscribe()
+        self._bell = kernel.bells.on_append()
 
     async def run(self) -> None:
         pause = self._kernel.config.log.barrier_ms / 1000
@@ -31,7 +30,7 @@ class Barrier:
             dirty = self._journal.last_seq > self._journal.synced or not self._journal.power_safe
             try:
                 if not dirty:
-                    await wait_for_wake(self._wakeups, 60.0)
+                    await self._bell.wait(60.0)
                     continue
             except trio.EndOfChannel:
                 return
@@ -52,7 +51,7 @@ class HeldRetry:
     def __init__(self, kernel: Kernel, journal: Journal) -> None:
         self._kernel = kernel
         self._journal = journal
-        self._wakeups = kernel.wakeups.subscribe()
+        self._bell = kernel.bells.held
 
     async def run(self) -> None:
         pause = 0.01
@@ -60,14 +59,14 @@ class HeldRetry:
             try:
                 if not self._journal.held:
                     pause = 0.01
-                    await wait_for_wake(self._wakeups, 60.0)
+                    await self._bell.wait(60.0)
                     continue
             except trio.EndOfChannel:
                 return
             before = self._journal.held
             left = await self._kernel.sync_worker.run(self._journal.retry_held)
             if left < before:
-                self._kernel.wakeups.wake(self._journal.last_seq)
+                self._kernel.bells.appended()
                 pause = 0.01
             else:
                 await trio.sleep(pause)

@@ -25,7 +25,7 @@ from memoryd.journal import Erasures, Journal, Limits, Outbox, Privacy
 from memoryd.log import Log
 from memoryd.runtime._plugins import make_backend
 from memoryd.runtime._progress import Progress
-from memoryd.runtime._wake import Wakeups
+from memoryd.runtime._wake import Bells
 from memoryd.store import ProfileStore, Worker
 
 __all__ = ["Kernel", "Member", "Role", "build_kernel", "make_gate", "now_micros"]
@@ -83,7 +83,7 @@ class Kernel:
     erasures: Erasures | None
     privacy: Privacy
     members: tuple[Member, ...]
-    wakeups: Wakeups
+    bells: Bells
     sync_worker: Worker
     read_worker: Worker
     gate_worker: Worker
@@ -130,7 +130,7 @@ class Kernel:
             self.gate.close()
 
 
-def build_kernel(home: Path, profile: ProfileStore, config: Config, on_bug: OnBug, wakeups: Wakeups, vfs: str | None) -> Kernel:
+def build_kernel(home: Path, profile: ProfileStore, config: Config, on_bug: OnBug, bells: Bells, vfs: str | None) -> Kernel:
     """Open the stores of ``profile``.  Blocking; backends are built, not opened."""
     journal = None if config.backend == "null" else _open_journal(profile, config, vfs)
     return Kernel(
@@ -145,7 +145,7 @@ def build_kernel(home: Path, profile: ProfileStore, config: Config, on_bug: OnBu
         erasures=Erasures(journal) if journal is not None else None,
         privacy=Privacy(journal, profile.key),
         members=_members(profile, config, vfs),
-        wakeups=wakeups,
+        bells=bells,
         sync_worker=Worker("memoryd-sync"),
         read_worker=Worker("memoryd-read"),
         gate_worker=Worker("memoryd-gate"),

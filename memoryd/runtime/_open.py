@@ -21,7 +21,7 @@ from memoryd.runtime._owner import Owner
 from memoryd.runtime._project import Projection
 from memoryd.runtime._runtime import Runtime
 from memoryd.runtime._supervise import Child, supervise
-from memoryd.runtime._wake import Wakeups
+from memoryd.runtime._wake import Bells
 from memoryd.settings import load_config, resolve_home
 from memoryd.store import open_profile
 
@@ -69,8 +69,8 @@ class OpenRuntime:
         self._owner: Owner | None = None
 
     async def __aenter__(self) -> Runtime:
-        wakeups = Wakeups()
-        self._kernel = kernel = await trio.to_thread.run_sync(self._build, wakeups)
+        bells = Bells()
+        self._kernel = kernel = await trio.to_thread.run_sync(self._build, bells)
         try:
             for member in kernel.members:
                 await open_member(kernel, member)
@@ -86,10 +86,10 @@ class OpenRuntime:
             self._nursery.start_soon(supervise, child, kernel.log, self._on_bug, name=f"memoryd {name}")
         return self._runtime
 
-    def _build(self, wakeups: Wakeups) -> Kernel:
+    def _build(self, bells: Bells) -> Kernel:
         home = resolve_home(self._home)
         config = self._config if isinstance(self._config, Config) else load_config(home, self._profile, self._config).config
-        kernel = build_kernel(home, open_profile(home, self._profile), config, self._on_bug, wakeups, self._vfs)
+        kernel = build_kernel(home, open_profile(home, self._profile), config, self._on_bug, bells, self._vfs)
         if kernel.journal is not None:
             self._ingest_spool(kernel, kernel.journal)
         return kernel
@@ -159,7 +159,7 @@ class OpenRuntime:
 
     async def _close_everything(self) -> None:
         kernel = self._kernel
-        kernel.wakeups.close()
+        kernel.bells.close()
         for member in kernel.members:
             try:
                 await member.backend.aclose()

@@ -11,7 +11,6 @@ import trio
 
 from memoryd.core import Context, Scope, bind_scope
 from memoryd.runtime._kernel import Kernel
-from memoryd.runtime._wake import wait_for_wake
 
 __all__ = ["Prefetcher"]
 
@@ -36,14 +35,14 @@ class Prefetcher:
         self._lookup = lookup
         self._slots: OrderedDict[Thread, _Slot] = OrderedDict()
         self._waiting: OrderedDict[Thread, _Slot] = OrderedDict()
-        self._wakeups = kernel.wakeups.subscribe()
+        self._bell = kernel.bells.asked
 
     def queue(self, query: str, scope: Scope) -> None:
         """Ask for ``query`` in the thread of ``scope``; an earlier question of that thread that is still waiting is dropped."""
         slot = _Slot(query, scope)
         key = (scope.need_user(), scope.session)
         self._waiting[key] = slot
-        self._kernel.wakeups.wake(0)
+        self._bell.ring()
 
     async def get(self, query: str, scope: Scope, budget: float) -> Context | None:
         """The slot's answer to exactly ``query``, waiting up to ``budget`` seconds for it; None where there is none."""
@@ -78,7 +77,7 @@ class Prefetcher:
                 if slot.ready is not None:
                     slot.ready.set()
             try:
-                await wait_for_wake(self._wakeups, 60.0)
+                await self._bell.wait(60.0)
             except trio.EndOfChannel:
                 return
 

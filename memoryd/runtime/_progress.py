@@ -12,7 +12,6 @@ class Progress:
 
     def __init__(self) -> None:
         self.seq = 0
-        self._wanted = 0
         self._moved = trio.Event()
         self._urgent = trio.Event()
 
@@ -32,8 +31,12 @@ class Progress:
                 await self._moved.wait()
         return self.seq >= seq
 
-    async def gather(self, seconds: float) -> None:
-        """Let more events arrive before the next batch, unless somebody is waiting for this one."""
-        with trio.move_on_after(seconds):
-            await self._urgent.wait()
+    async def gather(self, seconds: float) -> bool:
+        """Let more events arrive before the next batch; True where somebody waits for this one, at once."""
+        wanted = self._urgent.is_set()
+        if not wanted:
+            with trio.move_on_after(seconds):
+                await self._urgent.wait()
+                wanted = True
         self._urgent = trio.Event()
+        return wanted

@@ -8,12 +8,12 @@ from memoryd.core import Cursor, RetryPolicy, backoff
 from memoryd.errors import BackendError, MemorydError, StoreError
 from memoryd.journal import Journal
 from memoryd.runtime._kernel import Kernel, Member
-from memoryd.runtime._wake import wait_for_wake
 
 __all__ = ["Projection"]
 
 _POLL = 0.5  # seconds between looks for what other processes have appended
 _GATHER = 0.004
+_GATHER_MAX = 0.2  # a stream of turns is projected in larger, cheaper batches, unless a reader waits
 _BATCH = 512
 _BATCH_BYTES = 1 << 20
 _RETRY = RetryPolicy(first=0.02, cap=0.5)
@@ -26,7 +26,7 @@ class Projection:
         self._kernel = kernel
         self._member = member
         self._journal = journal
-        self._wakeups = kernel.wakeups.subscribe()
+        self._bell = kernel.bells.on_append()
         self._cursor: Cursor | None = None
 
     async def run(self) -> None:
@@ -35,14 +35,23 @@ class Projection:
             try:
                 while await self._step():
                     pass
-                woken = await wait_for_wake(self._wakeups, _POLL)
+                woken = await self._bell.wait(_POLL)
             except trio.EndOfChannel:
                 return
             except (BackendError, StoreError) as error:
                 await self._after_failure(error)
                 continue
             if woken:
-                await self._member.progress.gather(_GATHER)
+                await self._gather()
+
+    async def _gather(self) -> None:
+        """Wait until appends pause, a reader asks, or long enough."""
+        until = trio.current_time() + _GATHER_MAX
+        seen = -1
+        while seen != self._journal.last_seq and trio.current_time() < until:
+            seen = self._journal.last_seq
+            if await self._member.progress.gather(_GATHER):
+                return
 
     async def _after_failure(self, error: MemorydError) -> None:
         self._member.failed(type(error).__name__, self._kernel.clock())

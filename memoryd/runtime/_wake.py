@@ -1,4 +1,4 @@
-"""Wake-ups: bounded channels that carry sequence numbers from any thread to the tasks of the loop."""
+"""Wake-ups: what appended, held or asked reaches the tasks of the loop, from any thread, through one-place channels."""
 
 from __future__ import annotations
 
@@ -6,63 +6,73 @@ import threading
 
 import trio
 
-__all__ = ["Wakeups"]
-
-_DEPTH = 64
+__all__ = ["Bell", "Bells"]
 
 
-class Wakeups:
-    """``wake(seq)`` may be called from any thread.  A full channel drops the wake-up, never the event: the event is in the log."""
+class Bell:
+    """Wakes one task.  ``ring`` may be called from any thread and costs next to nothing while the task has not answered yet.
+
+    The channel carries the wake-up only: what to do is read from the log, so that a dropped wake-up never drops an event.
+    """
+
+    __slots__ = ("_loop", "_receive", "_rung", "_send", "_token")
 
     def __init__(self) -> None:
+        self._send, self._receive = trio.open_memory_channel[None](1)
         self._token = trio.lowlevel.current_trio_token()
-        self._thread = threading.get_ident()
-        self._senders: list[trio.MemorySendChannel[int]] = []
-        self._seq = 0
+        self._loop = threading.get_ident()
+        self._rung = False
 
-    def subscribe(self) -> trio.MemoryReceiveChannel[int]:
-        """A new channel that every later wake-up reaches."""
-        send, receive = trio.open_memory_channel[int](_DEPTH)
-        self._senders.append(send)
-        return receive
-
-    def wake(self, seq: int) -> None:
-        if threading.get_ident() == self._thread:
-            self._send(seq)
+    def ring(self) -> None:
+        if self._rung:
             return
-        self._seq = seq
+        self._rung = True
+        if threading.get_ident() == self._loop:
+            self._put()
+            return
         try:
-            self._token.run_sync_soon(self._send_latest, idempotent=True)
-        except trio.RunFinishedError:  # the loop has ended: what is in the log is found at the next open
+            self._token.run_sync_soon(self._put)
+        except trio.RunFinishedError:
+            return  # the loop has ended: what is in the log is found at the next open
+
+    def _put(self) -> None:
+        try:
+            self._send.send_nowait(None)
+        except (trio.WouldBlock, trio.ClosedResourceError):
             return
 
-    def _send_latest(self) -> None:
-        self._send(self._seq)
-
-    def _send(self, seq: int) -> None:
-        for sender in self._senders:
-            try:
-                sender.send_nowait(seq)
-            except (trio.WouldBlock, trio.BrokenResourceError, trio.ClosedResourceError):
-                continue
+    async def wait(self, timeout: float) -> bool:
+        """Wait for a ring; False where ``timeout`` seconds pass without one.  Raises :class:`trio.EndOfChannel` once closed."""
+        with trio.move_on_after(timeout):
+            await self._receive.receive()
+            self._rung = False
+            return True
+        return False
 
     def close(self) -> None:
-        for sender in self._senders:
-            sender.close()
+        """End the task that waits."""
+        self._send.close()
 
 
-async def wait_for_wake(channel: trio.MemoryReceiveChannel[int], timeout: float) -> bool:
-    """Wait for a wake-up and take all that are queued; False where ``timeout`` seconds pass without one.
+class Bells:
+    """The bells of one runtime, by what rings them: every append, a held event, a queued prefetch."""
 
-    Raises :class:`trio.EndOfChannel` after :meth:`Wakeups.close`.
-    """
-    woken = False
-    with trio.move_on_after(timeout):
-        await channel.receive()
-        woken = True
-    try:
-        while True:
-            channel.receive_nowait()
-            woken = True
-    except trio.WouldBlock:
-        return woken
+    def __init__(self) -> None:
+        self._appended: list[Bell] = []
+        self.held = Bell()
+        self.asked = Bell()
+
+    def on_append(self) -> Bell:
+        """A new bell that every append rings."""
+        bell = Bell()
+        self._appended.append(bell)
+        return bell
+
+    def appended(self) -> None:
+        """Ring the writers and the barrier.  Any thread."""
+        for bell in self._appended:
+            bell.ring()
+
+    def close(self) -> None:
+        for bell in (*self._appended, self.held, self.asked):
+            bell.close()

@@ -29,7 +29,8 @@ def test_what_is_missing_names_the_remedy() -> None:
 
 
 def test_another_profile_is_a_conflict() -> None:
-    assert Scope(user="u").checked_for("p").profile == "p"
+    assert Scope(user="u").checked_for("p") == Scope(user="u")
+    assert Scope(profile="p", user="u").checked_for("p").user == "u"
     with pytest.raises(ScopeConflict):
         Scope(profile="other").checked_for("p")
 
