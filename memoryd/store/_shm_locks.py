@@ -17,6 +17,8 @@ import apsw
 
 __all__ = ["ShmLocks"]
 
+SUPPORTED = sys.platform.startswith("linux") and sys.maxsize > 2**32
+
 
 class _Flock(ctypes.Structure):
     """``struct flock`` of 64-bit Linux."""
@@ -37,7 +39,7 @@ class ShmLocks:
     """
 
     def __init__(self, vfs: apsw.VFS, refuse: Callable[[str], int]) -> None:
-        if not sys.platform.startswith("linux") or sys.maxsize < 2**32:
+        if not SUPPORTED:
             raise NotImplementedError("locks of the -shm file can be made to fail on 64-bit Linux only")
         self._vfs = vfs
         self._refuse = refuse

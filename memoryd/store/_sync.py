@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import sys
@@ -28,14 +29,16 @@ if sys.platform == "darwin":
 
         try:
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
-        except OSError:
-            os.fsync(fd)  # some file systems know only fsync
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.ENOTTY, errno.EINVAL):
+                raise
+            os.fsync(fd)  # the file system knows only fsync
 
     data_sync = file_sync
 
 else:
     file_sync = os.fsync
-    data_sync = os.fdatasync
+    data_sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)  # Windows lacks it, and is told so at open
 
 
 class WalBarrier:
