@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from memoryd.errors import BarrierFailed, StoreBroken
+from memoryd.errors import BarrierFailed, ForkedError, StoreBroken
 from memoryd.store._connection import wal_path
 from memoryd.store._errors import os_errors
 
@@ -55,6 +55,7 @@ class WalBarrier:
 
     def __init__(self, path: Path, fdatasync: Callable[[int], None] = data_sync) -> None:
         self.path = path
+        self._pid = os.getpid()
         self._wal = wal_path(path)
         self._fdatasync = fdatasync
         self._lock = threading.Lock()
@@ -69,6 +70,8 @@ class WalBarrier:
 
     def sync(self) -> None:
         """Return when everything committed before the call is on the disk; raises :class:`~memoryd.errors.BarrierFailed`."""
+        if os.getpid() != self._pid:
+            raise ForkedError(f'{self.path}: this process was forked; open a runtime in the child (fork="reopen")')
         with self._lock:
             if self._problem is not None:
                 raise self._error(self._problem)
@@ -91,6 +94,8 @@ class WalBarrier:
 
     def close(self) -> None:
         """Close the descriptor; the next :meth:`sync` begins anew with the log that is there then."""
+        if os.getpid() != self._pid:
+            return  # the lock may have been held by a thread that this process does not have
         with self._lock:
             fd, self._fd = self._fd, None
             self._problem, self._lost = None, False

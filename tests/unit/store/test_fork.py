@@ -44,6 +44,7 @@ def child():
         lambda: connection.transaction().__enter__(),
         lambda: connection.progress(1e9).__enter__(),
         lambda: worker.call(len, ()),
+        barrier.sync,
     ]
     bad = [n for n, use in enumerate(uses) if not refused(use)]
     connection.close()
