@@ -212,7 +212,7 @@ class Memory:
     async def restore(self, id: str, *, attempt: int | None = None, full: bool = False) -> Restored:
         return await self._run(lambda rt: rt.restore(id, attempt=attempt, full=full))
 
-    async def verify(self, id: str | None = None, *, on_progress: Callable[[int, int], object] | None = None) -> Verification:
+    async def verify(self, id: str | None = None, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
         return await self._run(lambda rt: rt.verify(id, on_progress=on_progress))
 
     async def status(self) -> Status:

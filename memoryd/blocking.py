@@ -196,7 +196,7 @@ class Memory:
     def restore(self, id: str, *, attempt: int | None = None, full: bool = False) -> Restored:
         return self._run(lambda rt: rt.restore(id, attempt=attempt, full=full))
 
-    def verify(self, id: str | None = None, *, on_progress: Callable[[int, int], object] | None = None) -> Verification:
+    def verify(self, id: str | None = None, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
         return self._run(lambda rt: rt.verify(id, on_progress=on_progress))
 
     def status(self) -> Status:

@@ -8,7 +8,9 @@ import attrs
 
 from memoryd.errors import InvalidInput
 
-__all__ = ["MAX_NAME", "check_name", "check_text", "is_bytes16", "is_text", "not_negative", "optional_name", "optional_text", "required_name"]
+__all__ = [
+    "MAX_NAME", "check_name", "check_text", "is_bytes16", "is_text", "not_negative", "optional_name", "optional_text", "required_name",
+]
 
 MAX_NAME = 500
 

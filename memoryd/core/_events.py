@@ -91,7 +91,8 @@ class Forget:
 
 @attrs.frozen(slots=True)
 class SessionMark:
-    """Something happened to a session: ``start``, ``end``, ``switch``, ``compaction``, ``branch``, ``rewind``, ``reset``, or a host's own word."""
+    """Something happened to a session: ``start``, ``end``, ``switch``, ``compaction``, ``branch``, ``rewind``, ``reset``, or a word of
+    the host's own."""
 
     event_id: bytes = attrs.field(validator=is_bytes16)
     scope: Scope

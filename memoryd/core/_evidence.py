@@ -84,7 +84,7 @@ def evidence_of(row: object) -> Evidence | None:
     if type(row) is not dict and not isinstance(row, Mapping):
         return None
     role = row.get("role")
-    if role not in ROLES or not _MARKS.isdisjoint(row) and _is_host_text(row):
+    if role not in ROLES or (not _MARKS.isdisjoint(row) and _is_host_text(row)):
         return None
     text = normalised(row_text(row.get("content")))
     if not text or text.startswith(_NOTICES):

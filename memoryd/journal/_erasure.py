@@ -51,7 +51,8 @@ def _unpacked(data: bytes) -> ErasePlan:
         return value.decode("utf-8", "surrogatepass")
 
     user, turns, sessions, everything, until = msgspec.msgpack.decode(data)
-    return ErasePlan(text(user), tuple((text(session), tuple(identities)) for session, identities in turns), tuple(map(text, sessions)), everything, until)
+    erased = tuple((text(session), tuple(identities)) for session, identities in turns)
+    return ErasePlan(text(user), erased, tuple(map(text, sessions)), everything, until)
 
 
 class Erasures:

@@ -17,10 +17,10 @@ _OVERHEAD = 200  # bytes a held row costs beside its payload
 
 @attrs.define(slots=True)
 class Held:
-    """A queue of rows of at most ``max_bytes``.  Not locked: the journal's lock guards it."""
+    """A queue of rows of at most ``max_bytes``, of which ``size`` are used.  Not locked: the journal's lock guards it."""
 
     max_bytes: int
-    bytes: int = 0
+    size: int = 0
     _rows: deque[Row] = attrs.field(factory=deque)
     _keys: dict[bytes, bytes] = attrs.field(factory=dict)
 
@@ -29,11 +29,11 @@ class Held:
 
     def offer(self, row: Row) -> bool:
         """Take ``row``; False where it does not fit."""
-        size = len(row[4]) + _OVERHEAD
-        if self.bytes + size > self.max_bytes:
+        added = len(row[4]) + _OVERHEAD
+        if self.size + added > self.max_bytes:
             return False
         self._rows.append(row)
-        self.bytes += size
+        self.size += added
         if row[1] is not None:
             self._keys.setdefault(row[1], row[0])
         return True
@@ -60,6 +60,6 @@ class Held:
         """Forget the ``count`` oldest rows: they are in the log now."""
         for _ in range(count):
             row = self._rows.popleft()
-            self.bytes -= len(row[4]) + _OVERHEAD
+            self.size -= len(row[4]) + _OVERHEAD
             if row[1] is not None:
                 self._keys.pop(row[1], None)

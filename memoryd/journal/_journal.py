@@ -15,7 +15,16 @@ from memoryd.journal._held import Held, Row
 from memoryd.journal._room import Room
 from memoryd.journal._spool import list_spool, quarantine, read_spool, remove_spool, write_spool
 from memoryd.store import (
-    Connection, Options, ProfileStore, Schema, WalBarrier, connect, fsync_directory, load_migrations, load_queries, prepare,
+    Connection,
+    Options,
+    ProfileStore,
+    Schema,
+    WalBarrier,
+    connect,
+    fsync_directory,
+    load_migrations,
+    load_queries,
+    prepare,
     wal_size,
 )
 
@@ -164,7 +173,7 @@ class Journal:
 
     @property
     def held_bytes(self) -> int:
-        return self._held.bytes
+        return self._held.size
 
     def retry_held(self) -> int:
         """Move some held events into the log, oldest first; returns how many are still held.  Never raises a store error."""

@@ -51,7 +51,7 @@ class Checkpoints:
 
         return await self._kernel.archive_worker.run(work, abandon=True)
 
-    async def verify(self, id: str | None, on_progress: Callable[[int, int], object] | None) -> Verification:
+    async def verify(self, id: str | None, on_progress: Callable[[int, int], None] | None) -> Verification:
         user = self._ingest.scope().need_user()
         shelf = self._kernel.gate.shelf
 

@@ -11,7 +11,7 @@ import trio
 from memoryd.checkpoint import Erasure
 from memoryd.core import Forget, Forgotten, Scope, Selection, Selector, Turn, new_event_id
 from memoryd.errors import BackendError, StoreError
-from memoryd.journal import Erasures, ErasePlan, PendingErasure
+from memoryd.journal import ErasePlan, Erasures, PendingErasure
 from memoryd.recall import clear_spill
 from memoryd.runtime._kernel import Kernel
 

@@ -7,7 +7,19 @@ from datetime import datetime
 from typing import Any
 
 from memoryd.core import (
-    Accepted, Deletion, Edit, Event, MemoryWrite, Scope, SessionMark, Turn, check_name, check_text, current_scope, keyed, new_event_id,
+    Accepted,
+    Deletion,
+    Edit,
+    Event,
+    MemoryWrite,
+    Scope,
+    SessionMark,
+    Turn,
+    check_name,
+    check_text,
+    current_scope,
+    keyed,
+    new_event_id,
     to_micros,
 )
 from memoryd.errors import InvalidInput, JournalUnavailable

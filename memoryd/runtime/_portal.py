@@ -8,6 +8,7 @@ import os
 import threading
 import weakref
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import attrs
@@ -49,6 +50,7 @@ class Portal:
         self._started = threading.Event()
         self._problem: BaseException | None = None
         self._runtime: Runtime | None = None
+        self._at_exit = _flusher(weakref.ref(self))
         self._thread = threading.Thread(target=self._main, name="memoryd:loop", daemon=True)
         self._thread.start()
         self._started.wait()
@@ -56,7 +58,6 @@ class Portal:
             self._thread.join()
             assert self._problem is not None
             raise self._problem
-        self._at_exit = _flusher(weakref.ref(self))
         atexit.register(self._at_exit)
 
     # -- the loop's thread ----------------------------------------------------------------------------------------------------
@@ -64,7 +65,7 @@ class Portal:
     def _main(self) -> None:
         try:
             trio.run(self._serve)
-        except BaseException as error:  # handed to the thread that opened or closes the portal
+        except BaseException as error:  # noqa: BLE001  handed to the thread that opened or closes the portal
             self._problem = _unwrapped(error)
         finally:
             self._started.set()
@@ -117,7 +118,7 @@ class Portal:
                 with job.scope:
                     value = await call(runtime)
                 problem = None
-            except Exception as error:  # belongs to whoever waits for the job, not to this nursery
+            except Exception as error:  # noqa: BLE001  belongs to whoever waits for the job, not to this nursery
                 problem = error
             finally:
                 done(value, problem)
@@ -145,10 +146,8 @@ class Portal:
         atexit.unregister(self._at_exit)
         if self.forked or self._runtime is None:
             return
-        try:
+        with suppress(trio.RunFinishedError):  # the loop may have ended by itself; its error is raised below
             self._token.run_sync_soon(self._stop.set)
-        except trio.RunFinishedError:
-            pass  # the loop has ended by itself; its error is raised below
         self._thread.join()
         self._runtime = None
         problem, self._problem = self._problem, None

@@ -10,7 +10,18 @@ import attrs
 import trio
 
 from memoryd.core import (
-    Context, Entry, Hit, HistoryBackend, Memory, MemoryVersion, Query, Recall, Scope, check_name, check_text, checked_limit,
+    Context,
+    Entry,
+    HistoryBackend,
+    Hit,
+    Memory,
+    MemoryVersion,
+    Query,
+    Recall,
+    Scope,
+    check_name,
+    check_text,
+    checked_limit,
 )
 from memoryd.errors import BackendError, BackendTransient, DeadlineExceeded, InvalidInput, MemorydError
 from memoryd.recall import merge, render, scan_tail, spill
@@ -124,7 +135,7 @@ class Reading:
 
     async def find(self, scope: Scope, id: str) -> Hit | None:
         user = scope.need_user()
-        if not isinstance(id, str) or not id:
+        if not check_text("id", id):
             raise InvalidInput("id", "expected the id of a turn or a memory")
         return await self._ask("retrieve", None, lambda backend: backend.find(user, id))
 

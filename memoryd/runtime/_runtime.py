@@ -12,8 +12,23 @@ from typing import Any
 import trio
 
 from memoryd.core import (
-    Accepted, CheckpointInfo, Config, Context, Drained, Forgotten, Hit, Memory, MemoryVersion, Recall, Receipt, Restored, Selector,
-    Status, Stored, Verification, check_text,
+    Accepted,
+    CheckpointInfo,
+    Config,
+    Context,
+    Drained,
+    Forgotten,
+    Hit,
+    Memory,
+    MemoryVersion,
+    Recall,
+    Receipt,
+    Restored,
+    Selector,
+    Status,
+    Stored,
+    Verification,
+    check_text,
 )
 from memoryd.errors import BarrierFailed, InvalidInput, NotDurable, StoreError
 from memoryd.journal import DeadLetter
@@ -307,7 +322,7 @@ class Runtime:
         return await self._checkpoints.restore(id, attempt, full)
 
     async def verify(
-        self, id: str | None = None, *, on_progress: Callable[[int, int], object] | None = None
+        self, id: str | None = None, *, on_progress: Callable[[int, int], None] | None = None
     ) -> Verification:
         """Recompute every digest of one checkpoint, or of the whole archive.  ``on_progress(done, total)`` is called on a thread."""
         return await self._checkpoints.verify(id, on_progress)

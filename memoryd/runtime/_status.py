@@ -12,7 +12,7 @@ from memoryd.runtime._supervise import Child
 
 __all__ = ["read_status"]
 
-_WORST = ("broken", "degraded", "ok", "off")
+_WORST: tuple[State, ...] = ("broken", "degraded", "ok", "off")
 
 
 async def read_status(kernel: Kernel, children: Iterable[Child]) -> Status:
@@ -41,7 +41,7 @@ async def read_status(kernel: Kernel, children: Iterable[Child]) -> Status:
 def _worst(states: list[State]) -> State:
     for state in _WORST:
         if state in states:
-            return state  # type: ignore[return-value]  # _WORST lists exactly the members of State
+            return state
     return "ok"
 
 

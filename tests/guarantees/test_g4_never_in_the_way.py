@@ -17,10 +17,7 @@ from memoryd.core import Accepted
 from memoryd.errors import MemorydError
 from memoryd.store import Options, connect, open_profile
 
-DEADLINES = {
-    name: 0.3
-    for name in ("prefetch", "recall", "retrieve", "query", "store", "flush", "drain", "close", "exit", "checkpoint")
-}
+DEADLINES = dict.fromkeys(("prefetch", "recall", "retrieve", "query", "store", "flush", "drain", "close", "exit", "checkpoint"), 0.3)
 Call = Callable[[memoryd.Runtime], Any]
 
 # every public method of the runtime; the test below fails where one is not listed
@@ -125,7 +122,7 @@ async def test_a_bug_in_a_task_is_contained_counted_and_shown(tmp_path: Path, mo
 
 
 async def test_under_testing_a_bug_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import memoryd.testing  # noqa: F401  # its presence is what makes bugs loud
+    import memoryd.testing  # its presence is what makes bugs loud
     import memoryd_local
 
     async def broken(*_: object) -> list[object]:
