@@ -99,8 +99,7 @@ class _Search:
         """The lines that have every quotation of the query word for word."""
         candidates = self._all("lines_by_id", id_list(anchors(postings, worth, _COMPARED)))
         texts = self._reader.texts([(row[0], row[1], row[2]) for row in candidates])
-        language, tokenize = self._of.language, self._of.tokenize
-        return frozenset(line for line, value in texts.items() if asked.is_quoted_in(value, language, tokenize))
+        return frozenset(line for line, value in texts.items() if asked.is_quoted_in(value, self._of.tokenize))
 
     def _around(self, best: Sequence[int]) -> Iterator[Row]:
         """The rows of the best lines and of their neighbours."""
@@ -122,8 +121,8 @@ class _Search:
 
 
 def _match(term: Term) -> str:
-    """A full-text expression of quoted words, all of which a line must have.  A word is one token, so it holds no quote."""
-    return " AND ".join(f'"{word}"' for word in term.words)
+    """The full-text expression for a term: quoted words.  A word is one token, so it holds no quote."""
+    return (" AND " if term.whole else " OR ").join(f'"{word}"' for word in term.words)
 
 
 def _agrees(names: Sequence[str], wanted: Mapping[str, str]) -> bool:

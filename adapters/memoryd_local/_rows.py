@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from memoryd.recall import Language, Tokenize, flags_of, index_text
+from memoryd.recall import Language, prepare
 
 __all__ = [
     "ASSISTANT", "DELETION", "EDIT", "MEMORY", "TURN", "USER", "WRITE", "Utterance", "blob", "id_list", "optional_blob", "optional_text",
@@ -55,7 +55,6 @@ class Utterance:
     flags: int
 
 
-def utterance(role: int, value: str, language: Language, tokenize: Tokenize) -> Utterance:
+def utterance(role: int, value: str, language: Language) -> Utterance:
     """The analysis of a text, done before the write transaction begins."""
-    indexed = index_text(value, language)
-    return Utterance(role, indexed, len(tokenize(indexed.encode())), flags_of(value, language))
+    return Utterance(role, *prepare(value, language))

@@ -8,7 +8,7 @@ import attrs
 
 from memoryd.core import Cursor, Entry, Outcome
 from memoryd.errors import StoreLocked
-from memoryd.recall import Language, Tokenize
+from memoryd.recall import Language
 from memoryd.store import Connection
 from memoryd_local._project import project, read_cursor
 from memoryd_local._rows import Utterance, utterance
@@ -25,13 +25,12 @@ class WriteSide:
     connection: Connection
     sql: Mapping[str, str]
     language: Language
-    tokenize: Tokenize
 
     def project(self, entries: Sequence[Entry]) -> list[Outcome]:
         return project(self.connection, self.sql, self.analyse, entries)
 
     def analyse(self, role: int, value: str) -> Utterance:
-        return utterance(role, value, self.language, self.tokenize)
+        return utterance(role, value, self.language)
 
     def position(self) -> Cursor:
         return read_cursor(self.connection, self.sql)

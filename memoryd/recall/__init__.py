@@ -28,6 +28,6 @@ from memoryd.recall._terms import analyse as analyse
 from memoryd.recall._text import QUOTED as QUOTED
 from memoryd.recall._text import TOKENIZER as TOKENIZER
 from memoryd.recall._text import Tokenize as Tokenize
-from memoryd.recall._text import flags_of as flags_of
 from memoryd.recall._text import index_text as index_text
+from memoryd.recall._text import prepare as prepare
 from memoryd.recall._tokens import tokenizer as tokenizer

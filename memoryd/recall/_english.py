@@ -9,7 +9,7 @@ from memoryd.recall._language import Language
 __all__ = ["ENGLISH"]
 
 _STOPWORDS = """
-a about am an and any are as at be because been being both but by can could did do does doing don for from had has have having he her
+a about am an and any are as at be because been being both but by can could did do does doing don done for from had has have having he her
 hers him his how i if in into is it its itself just ll m me my myself of off on or our ours out over re s shall she should so some such
 than that the their theirs them themselves then there these they this those through to too under until up ve very was we were what
 when where which while who whom whose why will with would you your yours yourself t d isn aren wasn weren doesn didn won wouldn couldn
@@ -166,28 +166,30 @@ _ASKS_WHEN = (
     r"|what (?:date|day|month|time|year)|which (?:date|day|month|year))\b"
 )
 
-_TELLS_TIME = (
-    r"\b(?:yesterday|today|tonight|tomorrow|recently|lately|ago|since"
-    r"|(?:last|this|next|past|previous|coming|every)\s+(?:few\s+)?(?:night|day|morning|evening|afternoon|week|weekend|month|year"
-    r"|spring|summer|autumn|fall|winter|" + "|".join(_WEEKDAYS) + "|" + "|".join(_MONTHS) + r")s?"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:" + "|".join(month for month in _MONTHS if month not in ("may", "march")) + r")"
-    r"|(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|few|couple of)\s+(?:day|week|weekend|month|year|hour)s?"
-    r"|(?:19|20)\d\d)\b"
-)
+_TIMES = """
+yesterday today tonight tomorrow recently lately ago since night nights weekend weekends week weeks month months year years
+spring summer autumn fall winter
+"""
 
 
-def _irregular_forms() -> dict[str, str]:
+def _forms() -> dict[str, tuple[str, ...]]:
     lines = (line.split(":") for line in _IRREGULAR.strip().splitlines())
-    return {form: base for base, forms in lines for form in forms.split()}
+    return {base: tuple(forms.split()) for base, forms in lines}
+
+
+def _time_words() -> frozenset[bytes]:
+    """Words that say when; "may" and "march" mostly do not."""
+    months = set(_MONTHS) - {"may", "march"}
+    words = {*_TIMES.split(), *months, *_WEEKDAYS, *(str(year) for year in range(1900, 2100))}
+    return frozenset(word.encode() for word in words)
 
 
 ENGLISH = Language(
     name="english",
     stopwords=frozenset(_STOPWORDS.split()),
-    irregular=_irregular_forms(),
+    forms=_forms(),
     endings=re.compile(r"(?:n['\u2019]t|['\u2019](?:s|re|ve|ll|d|m))\b", re.IGNORECASE),
     asks_when=re.compile(_ASKS_WHEN, re.IGNORECASE),
-    tells_time=re.compile(_TELLS_TIME, re.IGNORECASE),
+    time_words=_time_words(),
     months={name: number for number, name in enumerate(_MONTHS, 1)} | _SHORT_MONTHS,
-    weekdays={name: number for number, name in enumerate(_WEEKDAYS)},
 )

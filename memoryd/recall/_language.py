@@ -12,23 +12,23 @@ __all__ = ["NEUTRAL", "Language"]
 _NEVER = re.compile(r"(?!)")
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False)
 class Language:
-    """``irregular`` maps inflected forms to their base; ``endings`` matches what is dropped from the ends of words before
-    indexing (possessives, contractions).
+    """Only queries and the flags of a text depend on a language; the index does not, so that it can be changed at any time.
 
-    ``stopwords`` carry no meaning in a query.  ``asks_when`` matches a question about a time, ``tells_time`` a text that names one.
-    ``months`` and ``weekdays`` map a folded word to its number (January is 1, Monday is 0), to match a named date with an event's.
+    ``forms`` maps a word to its irregular forms, which a query for any of them also looks for.  ``endings`` matches what a query drops
+    from the ends of words (possessives, contractions).  ``stopwords`` carry no meaning in a query.  ``asks_when`` matches a question
+    about a time; a text with one of ``time_words`` (ASCII bytes, lower case) names one.  ``months`` maps a folded word to its number
+    (January is 1), to match a named date with an event's.
     """
 
     name: str
     stopwords: frozenset[str] = frozenset()
-    irregular: Mapping[str, str] = attrs.field(factory=dict)
+    forms: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     endings: re.Pattern[str] = _NEVER
     asks_when: re.Pattern[str] = _NEVER
-    tells_time: re.Pattern[str] = _NEVER
+    time_words: frozenset[bytes] = frozenset()
     months: Mapping[str, int] = attrs.field(factory=dict)
-    weekdays: Mapping[str, int] = attrs.field(factory=dict)
 
 
-NEUTRAL = Language("off")
+NEUTRAL = Language("none")

@@ -11,7 +11,7 @@ from memoryd.recall._languages import language_named
 from memoryd.recall._rank import Line, idf, rank
 from memoryd.recall._tail import Said, texts_of
 from memoryd.recall._terms import UNNAMED, Asked, analyse
-from memoryd.recall._text import QUOTED, Tokenize, flags_of, index_text
+from memoryd.recall._text import QUOTED, Tokenize, prepare
 from memoryd.recall._tokens import tokenizer
 
 __all__ = ["scan_tail"]
@@ -39,12 +39,15 @@ def scan_tail(entries: Sequence[Entry], query: Query, *, language: str = "en") -
 def _ranked(
     said: Sequence[Said], asked: Asked, language: Language, tokenize: Tokenize
 ) -> list[tuple[Said, float, Mapping[str, float]]]:
-    stems = [[stem for _, _, stem in tokenize(index_text(one.searched, language).encode())] for one in said]
-    quoted = [QUOTED if asked.is_quoted_in(one.text, language, tokenize) else 0 for one in said]
-    lines = [_line(number, one, len(stems[number]), flags_of(one.text, language) | quoted[number]) for number, one in enumerate(said)]
-    postings = [[number for number, have in enumerate(stems) if term.stems.issubset(have)] for term in asked.terms]
+    indexed = [prepare(one.searched, language) for one in said]
+    stems = [frozenset(stem for _, _, stem in tokenize(one.text.encode())) for one in indexed]
+    flags = [
+        ready.flags | (QUOTED if asked.is_quoted_in(one.text, tokenize) else 0) for one, ready in zip(said, indexed, strict=True)
+    ]
+    lines = [_line(number, one, indexed[number].tokens, flags[number]) for number, one in enumerate(said)]
+    postings = [[number for number, have in enumerate(stems) if term.is_in(have)] for term in asked.terms]
     worth = [idf(max(len(said), _LEAST_TOTAL), len(ids)) for ids in postings]
-    ranked = rank(lines, postings, worth, asked, sum(map(len, stems)) / len(stems))
+    ranked = rank(lines, postings, worth, asked, sum(one.tokens for one in indexed) / len(indexed))
     return [(said[one.line.id], one.score, one.why) for one in ranked]
 
 

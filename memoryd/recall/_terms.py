@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 import attrs
 
-from memoryd.recall._language import NEUTRAL, Language
+from memoryd.recall._language import Language
 from memoryd.recall._script import UNSPACED, pairs, vowel_marked
 from memoryd.recall._text import Tokenize, index_text, normal
 
@@ -28,15 +29,19 @@ _CAPITAL_WORD = re.compile(r"\b[^\W\d_]+")
 
 @attrs.frozen(slots=True)
 class Term:
-    """One thing to look up: all of ``words`` (surface forms, each one token) in one text.  ``stem`` identifies it."""
+    """One thing to look up: any of ``words`` (forms of one word), or with ``whole`` all of them (pieces of one word).
+
+    ``words`` are surface forms that are one token each, ``stems`` those tokens.  ``stem`` identifies the term.
+    """
 
     stem: str
     words: tuple[str, ...]
+    stems: frozenset[str]
+    whole: bool = False
 
-    @property
-    def stems(self) -> frozenset[str]:
-        """The tokens of the index that a text must have."""
-        return frozenset(self.stem.split(" "))
+    def is_in(self, tokens: frozenset[str]) -> bool:
+        """Whether a text with these tokens has the term."""
+        return self.stems <= tokens if self.whole else not self.stems.isdisjoint(tokens)
 
 
 @attrs.frozen(slots=True)
@@ -46,11 +51,11 @@ class Phrase:
     inside: str | None
     stems: tuple[str, ...]
 
-    def matches(self, text: str, language: Language, tokenize: Tokenize) -> bool:
-        """Whether ``text`` has the quotation word for word (in any inflection)."""
+    def matches(self, text: str, tokenize: Tokenize) -> bool:
+        """Whether ``text`` has the quotation word for word (but for regular inflection)."""
         if self.inside is not None:
             return self.inside in _folded(text)
-        stems = _stems(text, language, tokenize)
+        stems = _stems(text, tokenize)
         width = len(self.stems)
         return any(stems[start : start + width] == self.stems for start in range(len(stems) - width + 1))
 
@@ -82,9 +87,9 @@ class Asked:
     def __bool__(self) -> bool:
         return bool(self.terms)
 
-    def is_quoted_in(self, text: str, language: Language, tokenize: Tokenize) -> bool:
+    def is_quoted_in(self, text: str, tokenize: Tokenize) -> bool:
         """Whether ``text`` has every quotation of the query (and there is one)."""
-        return bool(self.phrases) and all(phrase.matches(text, language, tokenize) for phrase in self.phrases)
+        return bool(self.phrases) and all(phrase.matches(text, tokenize) for phrase in self.phrases)
 
 
 NOTHING = Asked()
@@ -95,17 +100,18 @@ def analyse(text: str, language: Language, tokenize: Tokenize, actors: Iterable[
 
     A word that is the name of one of ``actors`` narrows by who spoke and is no term, unless nothing else is left.
     """
-    looked_at = text[:_LOOKED_AT]
-    terms = list(_terms(looked_at, language, tokenize))
+    looked_at = language.endings.sub("", text[:_LOOKED_AT])
+    terms = list(_terms(looked_at, tokenize))
     names = _name_words(actors, language, tokenize)
     meant = _meant(terms, names, language)
-    phrases = _phrases(looked_at, language, tokenize)
-    unquoted = _meant(_terms(_QUOTED.sub(" ", looked_at), language, tokenize), names, language) if phrases else []
     kept = meant or [term for term in terms if term.stem in names] or terms
     if not kept:
         return NOTHING
+    phrases = _phrases(looked_at, tokenize)
+    unquoted = _meant(_terms(_QUOTED.sub(" ", looked_at), tokenize), names, language) if phrases else []
+    families = _families(language, tokenize)
     return Asked(
-        terms=tuple({term.stem: term for term in reversed(kept)}.values())[::-1][:MAX_TERMS],
+        terms=tuple({term.stem: term for term in (families.get(term.stem, term) for term in kept)}.values())[:MAX_TERMS],
         phrases=phrases,
         only_phrases=bool(phrases) and not unquoted,
         who=frozenset(names[term.stem] for term in terms if term.stem in names) if meant else frozenset(),
@@ -119,45 +125,63 @@ def _meant(terms: Iterable[Term], names: Mapping[str, str], language: Language) 
     return [term for term in terms if term.words[0].lower() not in language.stopwords and term.stem not in names]
 
 
-def _terms(text: str, language: Language, tokenize: Tokenize) -> Iterator[Term]:
+def _terms(text: str, tokenize: Tokenize) -> Iterator[Term]:
     """The terms of a text in order, duplicates included: words, and the runs of scripts without spaces in pieces."""
     for index, part in enumerate(_RUNS.split(normal(text))):
-        yield from _run_terms(part, language, tokenize) if index % 2 else _words(part, language, tokenize)
+        yield from _run_terms(part, tokenize) if index % 2 else _words(part, tokenize)
 
 
-def _words(text: str, language: Language, tokenize: Tokenize) -> Iterator[Term]:
+def _words(text: str, tokenize: Tokenize) -> Iterator[Term]:
     """Each token with its surface word: stemming a stem again may give another stem, so that words are looked up, not stems."""
-    encoded = index_text(text, language).encode()
+    encoded = index_text(text).encode()
     for start, end, stem in tokenize(encoded):
-        yield Term(stem, (encoded[start:end].decode(),))
+        yield Term(stem, (encoded[start:end].decode(),), frozenset((stem,)))
 
 
-def _run_terms(run: str, language: Language, tokenize: Tokenize) -> Iterator[Term]:
+def _run_terms(run: str, tokenize: Tokenize) -> Iterator[Term]:
     """The two-character pieces of a run, each a term; a short word of a script with vowel marks is one term that needs them all."""
-    found = list(_words(" ".join(pairs(run)), NEUTRAL, tokenize))
-    whole = [term for term in found if len(term.stem) > 1] or found
+    found = list(_words(" ".join(pairs(run)), tokenize))
+    cut = [term for term in found if len(term.stem) > 1] or found
     if 1 < len(run) <= _WHOLE_WORD and vowel_marked(run):
-        yield Term(" ".join(term.stem for term in whole), tuple(term.words[0] for term in whole))
+        stems = [term.stem for term in cut]
+        yield Term(" ".join(stems), tuple(term.words[0] for term in cut), frozenset(stems), whole=True)
     else:
-        yield from whole
+        yield from cut
+
+
+@lru_cache(maxsize=8)
+def _families(language: Language, tokenize: Tokenize) -> Mapping[str, Term]:
+    """For the stem of each word that has irregular forms, and of each such form, the term that looks for all of them."""
+    words_of: dict[str, list[str]] = {}
+    for base, forms in language.forms.items():
+        family = (base, *forms)
+        for word in family:
+            words_of.setdefault(_stems(word, tokenize)[0], []).extend(family)
+    return {stem: _family(words, tokenize) for stem, words in words_of.items()}
+
+
+def _family(words: Iterable[str], tokenize: Tokenize) -> Term:
+    distinct = tuple(dict.fromkeys(words))
+    stems = [_stems(word, tokenize)[0] for word in distinct]
+    return Term(stems[0], distinct, frozenset(stems))
 
 
 def _name_words(actors: Iterable[str], language: Language, tokenize: Tokenize) -> dict[str, str]:
     """Stem to actor, for each word of the actors' names that is no stopword."""
     return {
-        term.stem: actor for actor in actors for term in _words(actor, language, tokenize)
+        term.stem: actor for actor in actors for term in _words(actor, tokenize)
         if len(term.stem) > 1 and term.words[0].lower() not in language.stopwords
     }
 
 
-def _phrases(text: str, language: Language, tokenize: Tokenize) -> tuple[Phrase, ...]:
+def _phrases(text: str, tokenize: Tokenize) -> tuple[Phrase, ...]:
     """Each balanced quotation that has two words or more (or is of a script without spaces)."""
-    quoted = ((match[1], _stems(match[1], language, tokenize)) for match in _QUOTED.finditer(text))
+    quoted = ((match[1], _stems(match[1], tokenize)) for match in _QUOTED.finditer(text))
     return tuple(Phrase(_folded(inner) if UNSPACED.search(inner) else None, stems) for inner, stems in quoted if len(stems) > 1)
 
 
-def _stems(text: str, language: Language, tokenize: Tokenize) -> tuple[str, ...]:
-    return tuple(stem for _, _, stem in tokenize(index_text(text, language).encode()))
+def _stems(text: str, tokenize: Tokenize) -> tuple[str, ...]:
+    return tuple(stem for _, _, stem in tokenize(index_text(text).encode()))
 
 
 def _folded(text: str) -> str:

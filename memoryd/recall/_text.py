@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 from memoryd.recall._language import Language
 from memoryd.recall._script import EMOJI, UNSPACED, emoji_word, pieces
 
-__all__ = ["QUESTION", "QUOTED", "TIMED", "TOKENIZER", "Tokenize", "flags_of", "index_text", "normal"]
+__all__ = ["QUESTION", "QUOTED", "TIMED", "TOKENIZER", "Indexed", "Tokenize", "index_text", "normal", "prepare"]
 
 QUESTION = 1  # flag: the utterance ends with a question mark
 TIMED = 2  # flag: the utterance names a time
@@ -24,16 +24,34 @@ TOKENIZER = ("porter", "unicode61", "remove_diacritics", "2", "categories", "L* 
 Tokenize: TypeAlias = Callable[[bytes], list[tuple[int, int, str]]]
 """The index's tokenizer: UTF-8 bytes to (start, end, token), in order."""
 
-_WORD = re.compile(r"[A-Za-z]+")
+_ANY_WORD = re.compile(r"[^\W_]+")
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_FOLDED = bytes(ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else 32 for code in range(256))
+"""ASCII letters and digits in lower case, anything else a space."""
 
 
-def index_text(text: str, language: Language) -> str:
-    """``text`` as it is indexed and searched: encodable as UTF-8, without NUL, cut for scripts without spaces, in base forms."""
+class Indexed(NamedTuple):
+    """A text as the index takes it, its length in words, and its flags (:data:`QUESTION`, :data:`TIMED`)."""
+
+    text: str
+    tokens: int
+    flags: int
+
+
+def prepare(text: str, language: Language) -> Indexed:
+    """What the index and the ranking need of ``text``, in one pass.  The index itself is of no language."""
+    indexed = index_text(text)
+    words = indexed.encode().translate(_FOLDED).split()
+    tokens = len(words) if indexed.isascii() else len(_ANY_WORD.findall(indexed))
+    asks = QUESTION if text.rstrip().endswith(_QUESTION_MARKS) else 0
+    return Indexed(indexed, tokens, asks if language.time_words.isdisjoint(words) else asks | TIMED)
+
+
+def index_text(text: str) -> str:
+    """``text`` as it is indexed and searched: encodable as UTF-8, without NUL, cut for scripts without spaces."""
     plain = normal(text)
-    cut = plain if plain.isascii() else UNSPACED.sub(lambda run: pieces(run[0]), plain)
-    return _base_forms(language.endings.sub("", cut), language.irregular)
+    return plain if plain.isascii() else UNSPACED.sub(lambda run: pieces(run[0]), plain)
 
 
 def normal(text: str) -> str:
@@ -43,14 +61,3 @@ def normal(text: str) -> str:
         return spaced
     return EMOJI.sub(emoji_word, unicodedata.normalize("NFKC", _SURROGATES.sub(" ", spaced)))
 
-
-def flags_of(text: str, language: Language) -> int:
-    """What ranking asks of a text besides its words: :data:`QUESTION`, :data:`TIMED`."""
-    asks = QUESTION if text.rstrip().endswith(_QUESTION_MARKS) else 0
-    return asks | (TIMED if language.tells_time.search(text) else 0)
-
-
-def _base_forms(text: str, irregular: Mapping[str, str]) -> str:
-    if not irregular or irregular.keys().isdisjoint(_WORD.findall(text.lower())):
-        return text
-    return _WORD.sub(lambda word: irregular.get(word[0].lower(), word[0]), text)
