@@ -9,10 +9,12 @@ from memoryd.checkpoint._packs import Pack, blanked, compressed, plain_of
 from memoryd.checkpoint._pages import unpack_places
 from memoryd.errors import StoreLocked
 
-__all__ = ["Collected", "blank_stale", "collect", "truncate_log"]
+__all__ = ["LOCK_MS", "Collected", "blank_stale", "collect", "truncate_log"]
 
 _PACKS_AT_ONCE = 16
 _PAGES_AT_ONCE = 64
+_PINNED_MS = 500
+LOCK_MS = 5000
 
 
 @attrs.frozen(slots=True)
@@ -28,6 +30,7 @@ def collect(files: Files, before: int) -> Collected:
 
     Children go before their parents, so that the tree is whole after each transaction.
     """
+    files.writer.set_busy_ms(LOCK_MS)
     doomed = _unreachable(files, before)
     for start in range(0, len(doomed), _PAGES_AT_ONCE):
         with files.writer.transaction():
@@ -97,6 +100,7 @@ def _without(pack: Pack, ranges: set[tuple[int, int]]) -> Pack:
 
 def truncate_log(files: Files) -> bool:
     """Fold the write-ahead log into the file and empty it; False where a reader still pins it."""
+    files.writer.set_busy_ms(_PINNED_MS)
     try:
         files.writer.checkpoint("TRUNCATE")
     except StoreLocked:

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from memoryd.checkpoint._collect import blank_stale, truncate_log
+from memoryd.checkpoint._collect import LOCK_MS, blank_stale, truncate_log
 from memoryd.checkpoint._files import ROWS, SOURCE, Files, name_bytes, read_page
 from memoryd.checkpoint._packs import PackReader
 from memoryd.checkpoint._pages import ERASED, EVIDENCE, NOWHERE, Digests, Page, Place, pack_places, unpack_places
@@ -32,6 +32,7 @@ def identities_of_turn(digests: Digests, user_text: str, assistant_text: str) ->
 
 def erase(files: Files, erasure: Erasure) -> Forgotten:
     """Erase in every chain of the user that the erasure means, then blank.  Complete when repeated after a crash at any point."""
+    files.writer.set_busy_ms(LOCK_MS)
     erased = quoted = 0
     sessions: dict[bytes, dict[int, int]] = {}
     for number, _, session, kind in files.writer.all(files.sql["chains"], (name_bytes(erasure.user),)):

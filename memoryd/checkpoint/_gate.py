@@ -138,8 +138,8 @@ class Gate:
         rows = _as_list(call.rows)
         if not rows and not call.source:
             return _allowed(call, "nothing-to-archive")
-        has_second = self.shelf.fallback is not None
-        share = deadline if not has_second else time.monotonic() + _FIRST_SHARE * max(0.0, deadline - time.monotonic())
+        has_second, now = self.shelf.fallback is not None, time.monotonic()
+        share = now + _FIRST_SHARE * max(0.0, deadline - now) if has_second else deadline
         try:
             return self._with_quota(_upsert(self.shelf.primary(), call, rows, share))
         except Exception as error:  # whatever stops the first archive, the second may still save the transcript
@@ -148,12 +148,12 @@ class Gate:
             return self._archive_second(call, rows, deadline, error)
 
     def _archive_second(self, call: _Call, rows: list[object], deadline: float, first: Exception) -> Receipt:
-        second = self.shelf.second()
-        assert second is not None
         try:
-            receipt = _upsert(second, call, rows, deadline)
-        except StoreError as error:
-            raise StoreError(f"{_reason(first)}; the second archive failed too: {error}", path=error.path) from error
+            receipt = _upsert(self.shelf.second(), call, rows, deadline)
+        except MemorydError as error:
+            both = StoreError(f"{_reason(first)}; the second archive failed too: {error}")
+            both.cause = _cause(first)
+            raise both from error
         warning = f"archived in the second archive, {receipt.archive}, because the first failed: {_reason(first)}"
         return attrs.evolve(receipt, warning=warning)
 

@@ -36,9 +36,11 @@ class Shelf:
         """The profile's archive; raises :class:`~memoryd.errors.StoreError` where it cannot be opened now."""
         return self._archive(self.directory)
 
-    def second(self) -> Archive | None:
-        """The second archive, created where it is configured."""
-        return self._archive(self.fallback) if self.fallback is not None else None
+    def second(self) -> Archive:
+        """The second archive; raises :class:`~memoryd.errors.StoreError` where none is configured or it cannot be opened now."""
+        if self.fallback is None:
+            raise StoreError("no second archive is configured; gate.fallback_dir names one")
+        return self._archive(self.fallback)
 
     def identities_of_turn(self, user_text: str, assistant_text: str) -> tuple[bytes, ...]:
         """What stands for a turn in an :class:`Erasure`; the same in both archives."""
