@@ -15,14 +15,14 @@ from pathlib import Path
 
 import attrs
 
-from memoryd.errors import InvalidInput, ProfileMismatch, StoreCorrupt, StoreLocked, StoreReadOnly
+from memoryd.core import check_name
+from memoryd.errors import ProfileMismatch, StoreCorrupt, StoreLocked, StoreReadOnly
 from memoryd.store._errors import os_errors
 from memoryd.store._filesystem import require_platform
 from memoryd.store._sync import private_directory, write_private
 
 __all__ = ["ProfileStore", "open_profile", "profile_directory"]
 
-MAX_NAME = 500
 KEY_BYTES = 32
 CREATION_SECONDS = 5.0
 
@@ -39,9 +39,7 @@ class ProfileStore:
 
 def profile_directory(home: Path, name: str) -> Path:
     """Where the profile ``name`` lives: lower-case base32 of the name's SHA-256, 26 characters, so any name is a safe path."""
-    if not 0 < len(name) <= MAX_NAME:
-        raise InvalidInput("profile", f"expected a name of 1 to {MAX_NAME} characters")
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
+    digest = hashlib.sha256(check_name("profile", name).encode("utf-8", "surrogatepass")).digest()
     return home / "profiles" / base64.b32encode(digest).decode("ascii")[:26].lower()
 
 

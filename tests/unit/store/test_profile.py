@@ -37,10 +37,10 @@ def test_names_never_share_a_directory() -> None:
     assert len({profile_directory(Path("home"), name) for name in NAMES}) == len(NAMES)
 
 
-@pytest.mark.parametrize("name", ["", "x" * 501])
-def test_a_name_outside_the_limits_writes_nothing(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["", "x" * 501, None, 7, b"default"])
+def test_a_name_outside_the_limits_writes_nothing(tmp_path: Path, name: object) -> None:
     with pytest.raises(InvalidInput) as caught:
-        open_profile(tmp_path, name)
+        open_profile(tmp_path, name)  # type: ignore[arg-type]
     assert caught.value.field == "profile"
     assert not list(tmp_path.iterdir())
 
