@@ -46,7 +46,8 @@ def run(options: Options, work: Callable[[Runtime], Awaitable[T]], *, session: s
         async with _opened(options, session) as runtime:
             return await work(runtime)
 
-    return trio.run(main)
+    # an interruption between two checkpoints would leave the runtime half-way through its own opening or closing
+    return trio.run(main, restrict_keyboard_interrupt_to_checkpoints=True)
 
 
 @asynccontextmanager

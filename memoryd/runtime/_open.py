@@ -125,8 +125,12 @@ class OpenRuntime:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        with trio.CancelScope(shield=True):
-            await self._drain()
+        interruption: KeyboardInterrupt | None = None
+        try:
+            with trio.CancelScope(shield=True):
+                await self._drain()
+        except KeyboardInterrupt as pressed:  # what is not drained is in the log; the tasks must end all the same
+            interruption = pressed
         self._nursery.cancel_scope.cancel()
         ours = isinstance(error, (trio.Cancelled, BaseExceptionGroup))
         try:
@@ -136,6 +140,8 @@ class OpenRuntime:
         finally:
             with trio.CancelScope(shield=True):
                 await self._close_everything()
+        if interruption is not None:
+            raise interruption
         return result if ours else None
 
     async def _drain(self) -> None:
