@@ -23,7 +23,7 @@ from memoryd.core import (
     check_text,
     checked_limit,
 )
-from memoryd.errors import BackendError, BackendTransient, DeadlineExceeded, InvalidInput, MemorydError
+from memoryd.errors import BackendError, BackendTransient, DeadlineExceeded, InvalidInput, MemorydError, StoreError
 from memoryd.recall import merge, render, scan_tail, spill
 from memoryd.runtime._ingest import event_time
 from memoryd.runtime._kernel import Kernel, Member
@@ -90,7 +90,10 @@ class Reading:
         journal = self._kernel.journal
         if journal is None:
             return []
-        return await self._kernel.read_worker.run(journal.read, after, _TAIL, _TAIL_BYTES, abandon=True)
+        try:
+            return await self._kernel.read_worker.run(journal.read, after, _TAIL, _TAIL_BYTES, abandon=True)
+        except StoreError:  # the answer then says how far it is behind
+            return []
 
     async def context(self, scope: Scope, text: str, timeout: float, *, prefetched: bool = False) -> Context:
         """A recall rendered as the fenced block that a host injects."""
@@ -99,10 +102,17 @@ class Reading:
         limits = self._kernel.config.recall
         block = render(found.hits, marker=self._marker, budget=limits.budget_chars)
         if len(block) > limits.spill_chars:
-            directory = self._kernel.profile.directory / "spill"
-            block = await self._kernel.read_worker.run(lambda: spill(block, directory, limit=limits.spill_chars))
+            block = await self._spilled(block, found, limits.spill_chars)
         complete = found.behind == 0 and found.source != "none"
         return Context(text, block, found.hits, found.source, prefetched, complete)
+
+    async def _spilled(self, block: str, found: Recall, limit: int) -> str:
+        """The block's two ends and the path of the whole; a smaller block where the disk does not take it."""
+        directory = self._kernel.profile.directory / "spill"
+        try:
+            return await self._kernel.read_worker.run(lambda: spill(block, directory, limit=limit))
+        except StoreError:
+            return render(found.hits, marker=self._marker, budget=limit)
 
     # -- keyed reads --------------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from memoryd.core import (
     Stored,
     Verification,
     check_text,
+    current_scope,
 )
 from memoryd.errors import BarrierFailed, InvalidInput, NotDurable, StoreError
 from memoryd.journal import DeadLetter
@@ -188,7 +189,7 @@ class Runtime:
         return Context(query, "", complete=False)
 
     async def _lookup(self, query: str, timeout: float) -> Context:
-        return await self._reading.context(self._ingest.scope(), query, timeout, prefetched=True)
+        return await self._reading.context(current_scope(), query, timeout, prefetched=True)
 
     async def retrieve(self, key: str) -> Memory | None:
         """The memory under ``key`` as it is now, or None."""
