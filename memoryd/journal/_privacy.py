@@ -14,11 +14,16 @@ _CACHE = 10_000
 class Privacy:
     """``settle`` answers the session's value and raises :class:`ScopeConflict` where a call says another."""
 
-    def __init__(self, journal: Journal | None, key: bytes) -> None:
-        self._journal = journal
+    def __init__(self, key: bytes) -> None:
+        self._journal: Journal | None = None
         self._key = key
         self._known: dict[tuple[str, str], bool] = {}
         self._unwritten: dict[tuple[str, str], bool] = {}
+
+    def adopt(self, journal: Journal) -> None:
+        """Remember in ``journal`` from now on; without one a value holds in this process only."""
+        self._journal = journal
+        self._unwritten.update(self._known)
 
     def settle(self, user: str, session: str, private: bool | None, default: bool) -> bool:
         """The value that holds for the session; ``private`` None takes the session's, else ``default``."""

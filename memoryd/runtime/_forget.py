@@ -37,6 +37,8 @@ class Forgetting:
     async def forget(self, scope: Scope, selector: Selector, timeout: float) -> Forgotten:
         """Erase what ``selector`` means.  ``pending`` counts forgets that are not through yet."""
         erasures = self._kernel.erasures
+        if self._kernel.journal_problem is not None:
+            raise self._kernel.journal_problem
         if erasures is None:
             return await self._archive_only(selector)
         async with self._busy:

@@ -78,7 +78,7 @@ class Ingest:
     def __init__(self, kernel: Kernel, marker: str) -> None:
         self._kernel = kernel
         self._marker = marker
-        self._null = kernel.journal is None
+        self._null = kernel.is_null
 
     def scope(self) -> Scope:
         """The scope of the call, bound to this profile."""
@@ -152,7 +152,8 @@ class Ingest:
 
     def append(self, event: Event, turn_key: bytes | None = None) -> Accepted:
         """Append and wake the writers; raises :class:`JournalUnavailable` for *refused*."""
-        assert self._kernel.journal is not None
+        if self._kernel.journal is None:
+            raise self._no_log()
         accepted = self._kernel.journal.append(event, turn_key)
         if accepted.state == "journaled":
             self._kernel.bells.appended()
@@ -162,6 +163,11 @@ class Ingest:
             hint = _REFUSALS.get(accepted.reason, "the log cannot be written: see 'memoryd status'")
             raise JournalUnavailable(accepted.reason, f"not recorded ({accepted.reason}): {hint}")
         return accepted
+
+    def _no_log(self) -> JournalUnavailable:
+        problem = self._kernel.journal_problem
+        reason = problem.cause if problem is not None else "io"
+        return JournalUnavailable(reason, f"not recorded ({reason}): {problem}; it is tried again")
 
 
 def _turn_text(field: str, value: object) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 import attrs
 
 from memoryd.checkpoint import Gate
-from memoryd.core import Backend, BackendContext, Config, Cursor, HistoryBackend
+from memoryd.core import Backend, BackendContext, Config, HistoryBackend
 from memoryd.errors import (
     BackendError,
     ClosedError,
@@ -70,7 +70,11 @@ class Member:
 
 @attrs.define(slots=True, eq=False)
 class Kernel:
-    """Everything of an open runtime.  ``journal`` and what hangs on it are None under the null backend."""
+    """Everything of an open runtime.
+
+    ``journal`` and what hangs on it are None under the null backend, and while the log cannot be opened: ``journal_problem`` says why,
+    turns are refused, and the gate goes on.
+    """
 
     home: Path
     config: Config
@@ -78,9 +82,6 @@ class Kernel:
     gate: Gate
     log: Log
     on_bug: OnBug
-    journal: Journal | None
-    outbox: Outbox | None
-    erasures: Erasures | None
     privacy: Privacy
     members: tuple[Member, ...]
     bells: Bells
@@ -88,6 +89,10 @@ class Kernel:
     read_worker: Worker
     gate_worker: Worker
     archive_worker: Worker
+    journal: Journal | None = None
+    outbox: Outbox | None = None
+    erasures: Erasures | None = None
+    journal_problem: StoreError | None = None
     clock: Callable[[], int] = now_micros
     pid: int = attrs.field(factory=os.getpid)
     accepting: bool = True
@@ -112,9 +117,16 @@ class Kernel:
                 return member, member.backend
         return None
 
-    def log_cursor(self) -> Cursor:
-        """The head of the log (an empty cursor where there is none)."""
-        return self.journal.head() if self.journal is not None else Cursor("", 0)
+    @property
+    def is_null(self) -> bool:
+        """True where capture is off: there is no log and never will be."""
+        return self.config.backend == "null"
+
+    def adopt(self, journal: Journal) -> None:
+        """Use ``journal`` from now on."""
+        self.outbox, self.erasures = Outbox(journal), Erasures(journal)
+        self.privacy.adopt(journal)
+        self.journal, self.journal_problem = journal, None
 
     @property
     def workers(self) -> tuple[Worker, ...]:
@@ -132,18 +144,14 @@ class Kernel:
 
 def build_kernel(home: Path, profile: ProfileStore, config: Config, on_bug: OnBug, bells: Bells, vfs: str | None) -> Kernel:
     """Open the stores of ``profile``.  Blocking; backends are built, not opened."""
-    journal = None if config.backend == "null" else _open_journal(profile, config, vfs)
-    return Kernel(
+    kernel = Kernel(
         home=home,
         config=config,
         profile=profile,
         gate=make_gate(profile, config, vfs),
         log=Log(config.logging.level, config.logging.format),
         on_bug=on_bug,
-        journal=journal,
-        outbox=Outbox(journal) if journal is not None else None,
-        erasures=Erasures(journal) if journal is not None else None,
-        privacy=Privacy(journal, profile.key),
+        privacy=Privacy(profile.key),
         members=_members(profile, config, vfs),
         bells=bells,
         sync_worker=Worker("memoryd-sync"),
@@ -151,6 +159,30 @@ def build_kernel(home: Path, profile: ProfileStore, config: Config, on_bug: OnBu
         gate_worker=Worker("memoryd-gate"),
         archive_worker=Worker("memoryd-archive"),
     )
+    if not kernel.is_null:
+        try_journal(kernel, vfs)
+    return kernel
+
+
+def try_journal(kernel: Kernel, vfs: str | None) -> bool:
+    """Open the log and take in what earlier runs spooled; False where it cannot be opened now.  Blocking.
+
+    A log that must not be served (another profile's, a newer program's) is raised.
+    """
+    try:
+        journal = _open_journal(kernel.profile, kernel.config, vfs)
+    except (ProfileMismatch, StoreTooNew):
+        raise
+    except StoreError as error:
+        kernel.journal_problem = error
+        kernel.log.error("journal.not_open", error=type(error).__name__)
+        return False
+    try:
+        journal.ingest_spool()
+    except StoreError as error:  # the files stay; maintenance tries again
+        kernel.log.warning("journal.spool_waits", error=type(error).__name__)
+    kernel.adopt(journal)
+    return True
 
 
 def make_gate(profile: ProfileStore, config: Config, vfs: str | None = None) -> Gate:

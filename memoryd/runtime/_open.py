@@ -16,7 +16,7 @@ from memoryd.journal import Journal
 from memoryd.recall import fence_marker
 from memoryd.runtime._deliver import Delivery
 from memoryd.runtime._keep import Barrier, HeldRetry, Maintenance
-from memoryd.runtime._kernel import Kernel, Member, build_kernel, open_member
+from memoryd.runtime._kernel import Kernel, Member, build_kernel, open_member, try_journal
 from memoryd.runtime._owner import Owner
 from memoryd.runtime._project import Projection
 from memoryd.runtime._runtime import Runtime
@@ -26,6 +26,8 @@ from memoryd.settings import load_config, resolve_home
 from memoryd.store import open_profile
 
 __all__ = ["OpenRuntime", "open_runtime"]
+
+_REOPEN = 1.0
 
 
 def open_runtime(
@@ -80,38 +82,39 @@ class OpenRuntime:
             raise
         self._runtime = Runtime(kernel, fence_marker(kernel.profile.key))
         self._nursery = await self._nursery_manager.__aenter__()
-        for name, run in self._tasks():
-            child = Child(name, run)
-            self._runtime.children.append(child)
-            self._nursery.start_soon(supervise, child, kernel.log, self._on_bug, name=f"memoryd {name}")
+        self._start("prefetch", self._runtime.parts[0].run)
+        if kernel.journal is not None:
+            self._start_log_tasks(kernel.journal)
+        elif not kernel.is_null:
+            self._start("reopen", self._reopen)
         return self._runtime
+
+    def _start(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        child = Child(name, run)
+        self._runtime.children.append(child)
+        self._nursery.start_soon(supervise, child, self._kernel.log, self._on_bug, name=f"memoryd {name}")
+
+    async def _reopen(self) -> None:
+        """The log could not be opened: try until it can, then start what works on it."""
+        kernel = self._kernel
+        while not await kernel.sync_worker.run(try_journal, kernel, self._vfs):
+            await trio.sleep(_REOPEN)
+        assert kernel.journal is not None
+        self._start_log_tasks(kernel.journal)
 
     def _build(self, bells: Bells) -> Kernel:
         home = resolve_home(self._home)
         config = self._config if isinstance(self._config, Config) else load_config(home, self._profile, self._config).config
         kernel = build_kernel(home, open_profile(home, self._profile), config, self._on_bug, bells, self._vfs)
-        if kernel.journal is not None:
-            self._ingest_spool(kernel, kernel.journal)
         return kernel
 
-    @staticmethod
-    def _ingest_spool(kernel: Kernel, journal: Journal) -> None:
-        try:
-            journal.ingest_spool()
-        except StoreError as error:  # the files stay; maintenance tries again
-            kernel.log.warning("journal.spool_waits", error=type(error).__name__)
-
-    def _tasks(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
+    def _start_log_tasks(self, journal: Journal) -> None:
         kernel = self._kernel
-        prefetcher, forgetting = self._runtime.parts
-        tasks: list[tuple[str, Callable[[], Awaitable[None]]]] = [("prefetch", prefetcher.run)]
-        if kernel.journal is None:
-            return tasks
-        tasks.append(("barrier", Barrier(kernel, kernel.journal).run))
-        tasks.append(("held", HeldRetry(kernel, kernel.journal).run))
-        tasks.append(("maintenance", Maintenance(kernel, kernel.journal, forgetting).run))
-        tasks += [(f"writer {member.name}", self._writer(member)) for member in kernel.members]
-        return tasks
+        self._start("barrier", Barrier(kernel, journal).run)
+        self._start("held", HeldRetry(kernel, journal).run)
+        self._start("maintenance", Maintenance(kernel, journal, self._runtime.parts[1]).run)
+        for member in kernel.members:
+            self._start(f"writer {member.name}", self._writer(member))
 
     def _writer(self, member: Member) -> Callable[[], Awaitable[None]]:
         kernel = self._kernel

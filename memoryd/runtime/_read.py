@@ -152,14 +152,15 @@ class Reading:
     async def _ask(self, deadline: str, nothing: T, ask: Callable[[HistoryBackend], Awaitable[T]]) -> T:
         """Ask local, after it has the caller's own writes; raises :class:`DeadlineExceeded` rather than answer wrongly."""
         history = self._kernel.history
-        if history is None or self._kernel.journal is None:
+        if history is None:
             return nothing
         member, backend = history
         if not member.is_open:
             raise BackendTransient(f"the memory of this profile cannot be opened ({member.last_error}): see 'memoryd status'")
         timeout: float = getattr(self._kernel.config.deadlines, deadline)
         started = trio.current_time()
-        await member.progress.reach(self._kernel.journal.last_seq, timeout * 0.7)
+        if self._kernel.journal is not None:
+            await member.progress.reach(self._kernel.journal.last_seq, timeout * 0.7)
         try:
             with trio.fail_after(_left(started, timeout)):
                 return await ask(backend)

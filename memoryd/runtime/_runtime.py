@@ -246,6 +246,8 @@ class Runtime:
         """Journal what is held, then make everything accepted so far safe against power loss.  Raises :class:`NotDurable`."""
         self._kernel.check_open()
         journal = self._kernel.journal
+        if journal is None and self._kernel.journal_problem is not None:
+            raise NotDurable(f"the log cannot be opened: {self._kernel.journal_problem}")
         if journal is None:
             return
         seconds = self.config.deadlines.flush if timeout is None else timeout
@@ -277,7 +279,7 @@ class Runtime:
         """Wait until the backends have everything accepted so far.  Never raises; says what was reached."""
         journal = self._kernel.journal
         if journal is None:
-            return Drained(local=True, remote=True)
+            return Drained(local=self._kernel.is_null, remote=self._kernel.is_null)
         seconds = self.config.deadlines.drain if timeout is None else timeout
         history = self._kernel.history
         local = history[0] if history is not None else None

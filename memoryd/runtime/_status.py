@@ -18,7 +18,7 @@ _WORST: tuple[State, ...] = ("broken", "degraded", "ok", "off")
 async def read_status(kernel: Kernel, children: Iterable[Child]) -> Status:
     """Every part's own state; the whole is the worst of them.  Reads the stores; never raises a store error."""
     tasks = tuple(child.status() for child in children)
-    log = await kernel.sync_worker.run(_log_status, kernel) if kernel.journal is not None else None
+    log = None if kernel.is_null else await kernel.sync_worker.run(_log_status, kernel)
     backends = [await _member_status(kernel, member) for member in kernel.members]
     gate = await kernel.archive_worker.run(_gate_status, kernel)
     states: list[State] = [member.state for member in backends]
@@ -47,7 +47,9 @@ def _worst(states: list[State]) -> State:
 
 def _log_status(kernel: Kernel) -> LogStatus:
     journal = kernel.journal
-    assert journal is not None and kernel.erasures is not None
+    if journal is None or kernel.erasures is None:
+        problem = type(kernel.journal_problem).__name__
+        return LogStatus(str(kernel.profile.directory / "log.db"), "broken", power_safe=False, last_error=problem)
     try:
         head, problem = journal.head().seq, ""
         erasing = len(kernel.erasures.pending())
@@ -93,7 +95,7 @@ def _gate_status(kernel: Kernel) -> GateStatus:
 async def _member_status(kernel: Kernel, member: Member) -> BackendStatus:
     info = member.backend.info
     if kernel.journal is None:
-        return BackendStatus(info.name, info.label, member.role, "off")
+        return BackendStatus(info.name, info.label, member.role, "off" if kernel.is_null else "degraded")
     head = kernel.journal.last_seq
     rows, problem = await _counts(kernel, member)
     waiting = max(0, head - member.progress.seq)

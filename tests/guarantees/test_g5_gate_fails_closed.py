@@ -10,7 +10,7 @@ import pytest
 import trio
 
 import memoryd
-from memoryd.errors import CheckpointBlocked, CheckpointNotFound
+from memoryd.errors import CheckpointBlocked, CheckpointNotFound, JournalUnavailable
 from memoryd.store import Options, connect, open_profile
 from memoryd.testing import Fault, FaultyVFS
 
@@ -154,3 +154,22 @@ async def test_overlapping_checkpoints_agree(tmp_path: Path) -> None:
             assert sum(receipt.new_rows for receipt in receipts) == len(TRANSCRIPT)
             with pytest.raises(CheckpointNotFound):
                 await rt.restore("00" * 16)
+
+
+async def test_a_log_that_cannot_be_opened_refuses_turns_but_not_checkpoints_and_comes_back(tmp_path: Path) -> None:
+    directory = open_profile(tmp_path, "default").directory
+    (directory / "log.db").mkdir()  # nothing that SQLite could open
+    async with memoryd.open_runtime(tmp_path, config={"logging": {"level": "off"}}) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            with pytest.raises(JournalUnavailable):
+                rt.sync_turn("hello", "hi")
+            assert (await rt.checkpoint(TRANSCRIPT)).verdict == "archived"
+            status = await rt.status()
+            assert status.log is not None
+            assert (status.state, status.log.state) == ("broken", "broken")
+            (directory / "log.db").rmdir()
+            with trio.fail_after(30):
+                while (await rt.status()).state != "ok":
+                    await trio.sleep(0.05)
+            assert rt.sync_turn("hello again", "hi").state == "journaled"
+            assert [hit.text for hit in await rt.recall("hello again")][0] == "hello again"
