@@ -114,7 +114,7 @@ def root() -> None:
 
     \b
     Examples:
-      echo '{"user": "I moved to Oslo", "assistant": "Noted."}' | memoryd turn
+      echo '{"user": "I live in Oslo", "assistant": "Noted."}' | memoryd turn
       memoryd recall "where do I live"
       memoryd store city Oslo
     """

@@ -15,7 +15,7 @@ from memoryd.cli._output import error_object, one_line, write_json
 from memoryd.cli._session import innermost
 from memoryd.errors import CheckpointBlocked, ConfigError, MemorydError
 
-__all__ = ["main"]
+__all__ = ["run"]
 
 EXIT_ERROR = 1
 EXIT_REFUSED = 2
@@ -25,8 +25,8 @@ EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line (default: ``sys.argv``) and return its exit code.  Never raises, never prints a traceback."""
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line (default: ``sys.argv``) and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if os.name == "nt":
         return _fail(given, EXIT_ERROR, "memoryd: memoryd runs on Linux and macOS; on Windows use it inside WSL")
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = _run(given)
+        code = _invoke(given)
         sys.stdout.flush()
     except BrokenPipeError:
         code = _quiet_pipe()
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(given: list[str]) -> int:
+def _invoke(given: list[str]) -> int:
     try:
         if instruction := os.environ.get("_MEMORYD_COMPLETE"):
             return shell_complete(root, {}, "memoryd", "_MEMORYD_COMPLETE", instruction)

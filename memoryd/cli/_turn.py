@@ -42,7 +42,7 @@ def turn(options: Options, wait: float | None) -> int:
 
     \b
     Examples:
-      echo '{"user": "I moved to Oslo", "assistant": "Noted."}' | memoryd turn --session s1
+      echo '{"user": "I live in Oslo", "assistant": "Noted."}' | memoryd turn --session s1
       memoryd turn --session import-1 < turns.jsonl
     """
     session = options.session if options.session is not None else secrets.token_hex(8)
