@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 LOCK   := tests/requirements.lock
-DATA   ?= tests/benchmarks/data/synthetic.json
+DATA   ?=
 
 .PHONY: help demo test check bench bench-recall soak clean
 
@@ -14,7 +14,7 @@ demo: $(VENV)/ready   ## four steps on a real transcript: ACCEPTED, RECALLED, RE
 	$(BIN)/memoryd demo
 
 test: $(VENV)/ready   ## every test
-	$(BIN)/python -m pytest -m "not soak"
+	$(BIN)/python -m pytest
 
 check: $(VENV)/ready  ## style, types, import contracts, documentation
 	$(BIN)/ruff check
@@ -26,7 +26,8 @@ bench: $(VENV)/ready  ## the table of figures: bar, stretch, got, verdict
 	$(BIN)/python tests/benchmarks/bench.py
 
 bench-recall: $(VENV)/ready  ## recall quality on a data set: DATA=conversations.json
-	$(BIN)/python tests/benchmarks/bench_recall.py $(DATA)
+	@test -n "$(DATA)" || { echo "usage: make bench-recall DATA=conversations.json" >&2; exit 64; }
+	$(BIN)/python -m tests.benchmarks.locomo $(DATA)
 
 soak: $(VENV)/ready   ## crash and disk-fault rounds without sampling; long
 	$(BIN)/python -m pytest -m soak

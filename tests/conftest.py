@@ -1,4 +1,4 @@
-"""No test sees the user's home, and none leaves anything behind."""
+"""No test sees the user's home, and none leaves anything behind.  Long ones run when they are asked for."""
 
 from __future__ import annotations
 
@@ -6,6 +6,16 @@ import os
 from pathlib import Path
 
 import pytest
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked ``soak``, unless ``-m`` says what to run."""
+    if config.getoption("-m"):
+        return
+    long = [item for item in items if item.get_closest_marker("soak")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if not item.get_closest_marker("soak")]
+
 
 _OURS = ("MEMORYD_", "HERMES_", "HONCHO_")
 
