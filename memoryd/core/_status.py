@@ -15,7 +15,7 @@ State = Literal["ok", "degraded", "broken", "off"]
 @attrs.frozen(slots=True)
 class LogStatus:
     """The event log.  ``power_safe``: everything up to ``synced`` survives power loss, and barriers succeed; ``held`` and ``refused``
-    count events (held now, refused since open)."""
+    count events (held now, refused since open), ``quarantined`` spool files that were damaged, ``unreadable`` events that are."""
 
     path: str
     state: State
@@ -29,6 +29,7 @@ class LogStatus:
     refused: int = 0
     erasing: int = 0
     quarantined: int = 0
+    unreadable: int = 0
     last_error: str = ""
 
 

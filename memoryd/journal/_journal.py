@@ -9,8 +9,8 @@ from pathlib import Path
 
 import attrs
 
-from memoryd.core import Accepted, Cursor, Entry, Event, decode_event, encode_event, kind_of
-from memoryd.errors import BarrierFailed, ClosedError, StoreError, StoreLocked
+from memoryd.core import Accepted, Cursor, Entry, Erased, Event, decode_event, encode_event, kind_of
+from memoryd.errors import BarrierFailed, ClosedError, StoreCorrupt, StoreError, StoreLocked
 from memoryd.journal._held import Held, Row
 from memoryd.journal._room import Room
 from memoryd.journal._spool import list_spool, quarantine, read_spool, remove_spool, write_spool
@@ -82,6 +82,7 @@ class Journal:
         self.refusing = ""
         self._settled: dict[str, int] = {}
         self.quarantined = 0
+        self.unreadable: set[int] = set()
         self.last_error = ""
         self._begin()
 
@@ -311,8 +312,17 @@ class Journal:
                 size += len(payload or b"")
                 if entries and size > max_bytes:
                     break
-                entries.append(Entry(Cursor(self.epoch, seq), decode_event(event_id, at, kind, payload)))
+                entries.append(self._entry(seq, event_id, at, kind, payload))
         return entries
+
+    def _entry(self, seq: int, event_id: bytes, at: int, kind: int, payload: bytes | None) -> Entry:
+        """A row as an entry; one whose payload is damaged keeps its place, is counted, and holds up nobody."""
+        try:
+            event = decode_event(event_id, at, kind, payload)
+        except StoreCorrupt:
+            self.unreadable.add(seq)
+            event = Erased(event_id, at)
+        return Entry(Cursor(self.epoch, seq), event)
 
     def find(self, event_id: bytes) -> Entry | None:
         """The entry with that event id, by a scan of the log (rare: forget and edit)."""
@@ -320,8 +330,7 @@ class Journal:
             row = self._reader.one(SQL["by_event_id"], (event_id,))
         if row is None:
             return None
-        seq, found, at, kind, payload = row
-        return Entry(Cursor(self.epoch, seq), decode_event(found, at, kind, payload))
+        return self._entry(*row)
 
     def oldest_after(self, seq: int) -> int | None:
         """When the first event after ``seq`` was accepted (its ``at``), or None where there is none."""

@@ -10,7 +10,7 @@ import trio
 
 from memoryd.checkpoint import Erasure
 from memoryd.core import Forget, Forgotten, Scope, Selection, Selector, Turn, new_event_id
-from memoryd.errors import BackendError, StoreError
+from memoryd.errors import BackendError, DeadlineExceeded, StoreError
 from memoryd.journal import ErasePlan, Erasures, PendingErasure
 from memoryd.recall import clear_spill
 from memoryd.runtime._kernel import Kernel
@@ -42,13 +42,26 @@ class Forgetting:
         if erasures is None:
             return await self._archive_only(selector)
         async with self._busy:
-            selection = await self._kernel.sync_worker.run(erasures.select, selector)
+            selection = await self._select(erasures, selector, timeout)
             plan = await self._kernel.gate_worker.run(self._plan, selection)
             event = Forget(new_event_id(), scope, self._kernel.clock(), selection.seqs, selection.sessions)
             accepted = await self._kernel.sync_worker.run(erasures.begin, event, plan)
             self._kernel.bells.appended()
             erased, quoted, pending = await self._finish_all(erasures, timeout, own=accepted.seq or 0)
-        return Forgotten(len(selection.entries) + erased, pending, quoted)
+        return Forgotten(len(selection.entries) + erased, pending, quoted, self._backups())
+
+    async def _select(self, erasures: Erasures, selector: Selector, timeout: float) -> Selection:
+        """The scan of the log; it only reads, so that a deadline may leave it behind."""
+        try:
+            with trio.fail_after(timeout):
+                return await self._kernel.sync_worker.run(erasures.select, selector, abandon=True)
+        except trio.TooSlowError:
+            raise DeadlineExceeded(f"the log could not be searched within {timeout:g} s: nothing was erased") from None
+
+    def _backups(self) -> tuple[str, ...]:
+        """Files that memoryd knows and does not reach into."""
+        found = sorted(self._kernel.profile.directory.glob("*.backup"))
+        return tuple(f"{path} is a backup from before and still holds what was in it; delete it when you can" for path in found)
 
     async def resume(self, timeout: float) -> int:
         """Go on with forgets of earlier runs; returns how many are still pending."""

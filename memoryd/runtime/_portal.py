@@ -9,7 +9,8 @@ import threading
 import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from queue import SimpleQueue
+from typing import Any, TypeAlias, TypeVar, cast
 
 import attrs
 import trio
@@ -21,6 +22,7 @@ from memoryd.runtime._runtime import Runtime
 __all__ = ["Job", "Portal"]
 
 T = TypeVar("T")
+Done: TypeAlias = Callable[[T | None, BaseException | None], object]
 
 
 @attrs.define(slots=True, eq=False)
@@ -31,56 +33,22 @@ class Job:
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
 
     def cancel(self) -> None:
-        try:
+        with suppress(trio.RunFinishedError):
             self._token.run_sync_soon(self.scope.cancel)
-        except trio.RunFinishedError:
-            return
 
 
 class Portal:
-    """Opens in the constructor (raising what :func:`open_runtime` raises) and ends with :meth:`close`.
+    """Opens in the constructor (raising what :func:`open_runtime` raises) and ends with :meth:`close`, or when nobody has it any more.
 
     At interpreter exit without a close, an ``atexit`` handler that the open registers flushes within ``deadlines.exit``; what cannot be
     journaled by then goes to ``spool/``.
     """
 
     def __init__(self, arguments: dict[str, Any]) -> None:
-        self._arguments = arguments
+        self._loop = loop = _Loop(arguments)
         self._pid = os.getpid()
-        self._started = threading.Event()
-        self._problem: BaseException | None = None
-        self._runtime: Runtime | None = None
-        self._at_exit = _flusher(weakref.ref(self))
-        self._thread = threading.Thread(target=self._main, name="memoryd:loop", daemon=True)
-        self._thread.start()
-        self._started.wait()
-        if self._runtime is None:
-            self._thread.join()
-            assert self._problem is not None
-            raise self._problem
-        atexit.register(self._at_exit)
-
-    # -- the loop's thread ----------------------------------------------------------------------------------------------------
-
-    def _main(self) -> None:
-        try:
-            trio.run(self._serve)
-        except BaseException as error:  # noqa: BLE001  handed to the thread that opened or closes the portal
-            self._problem = _unwrapped(error)
-        finally:
-            self._started.set()
-
-    async def _serve(self) -> None:
-        async with open_runtime(**self._arguments) as runtime, trio.open_nursery() as nursery:
-            self._token = trio.lowlevel.current_trio_token()
-            self._stop = trio.Event()
-            self._nursery = nursery
-            self._runtime = runtime
-            self._started.set()
-            await self._stop.wait()
-            nursery.cancel_scope.cancel()
-
-    # -- other threads --------------------------------------------------------------------------------------------------------
+        weakref.finalize(self, loop.end).atexit = False
+        loop.start()
 
     @property
     def forked(self) -> bool:
@@ -92,80 +60,136 @@ class Portal:
         """The runtime, whose plain methods may be called from any thread."""
         if self.forked:
             raise ForkedError('memoryd was opened before a fork: open it in the child, or use Memory(fork="reopen")')
-        if self._runtime is None or not self._thread.is_alive():
+        if self._loop.runtime is None or not self._loop.thread.is_alive():
             raise ClosedError("this memoryd runtime is closed: open it again")
-        return self._runtime
+        return self._loop.runtime
 
     def run(self, call: Callable[[Runtime], Awaitable[T]]) -> T:
-        """Run ``call(runtime)`` on the loop, in the caller's context, and wait for its result.  Its own deadline bounds the wait."""
-        runtime = self.runtime
-        try:
-            return trio.from_thread.run(_called, call, runtime, trio_token=self._token)
-        except (trio.RunFinishedError, trio.Cancelled):
-            raise ClosedError("this memoryd runtime was closed during the call") from None
+        """Run ``call(runtime)`` on the loop, in the caller's context, and wait for its result.  Its own deadline bounds the wait.
 
-    def submit(self, call: Callable[[Runtime], Awaitable[T]], done: Callable[[T | None, BaseException | None], object]) -> Job:
+        What a signal handler raises meanwhile (KeyboardInterrupt) cancels the call and leaves at once.
+        """
+        answers: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+        job = self.submit(call, lambda value, error: answers.put((value, error)))
+        try:
+            value, error = answers.get()
+        except BaseException:
+            job.cancel()
+            raise
+        if error is None:
+            return cast("T", value)
+        try:
+            raise error
+        finally:
+            del error  # its traceback refers to this frame: do not keep the cycle
+
+    def submit(self, call: Callable[[Runtime], Awaitable[T]], done: Done[T]) -> Job:
         """Start ``call(runtime)`` on the loop in a copy of the caller's context.  ``done(value, error)`` is called once, on the loop's
         thread; both are None where the job was cancelled."""
-        runtime = self.runtime
-        job = Job(self._token)
+        runtime, loop = self.runtime, self._loop
+        job = Job(loop.token)
         context = contextvars.copy_context()
 
-        async def work() -> None:
-            value: T | None = None
-            problem: BaseException | None = ClosedError("this memoryd runtime was closed during the call")
-            try:
-                with job.scope:
-                    value = await call(runtime)
-                problem = None
-            except Exception as error:  # noqa: BLE001  belongs to whoever waits for the job, not to this nursery
-                problem = error
-            finally:
-                done(value, problem)
-
         def start() -> None:
-            if self._stop.is_set():
+            if loop.stop.is_set():
                 done(None, ClosedError("this memoryd runtime is closed: open it again"))
             else:
-                context.run(self._nursery.start_soon, work)
+                context.run(loop.nursery.start_soon, _work, call, runtime, job.scope, done)
 
         try:
-            self._token.run_sync_soon(start)
+            loop.token.run_sync_soon(start)
         except trio.RunFinishedError:
             raise ClosedError("this memoryd runtime is closed: open it again") from None
         return job
 
-    def flush_at_exit(self) -> None:
-        """What an exit without a close does: flush within ``deadlines.exit``, spool the rest, say nothing."""
-        if self.forked or self._runtime is None or not self._thread.is_alive():
-            return
-        self._runtime.last_flush()
-
     def close(self) -> None:
         """Drain to the close deadline and end the thread; more than once is fine.  Raises what closing the log raised."""
-        atexit.unregister(self._at_exit)
-        if self.forked or self._runtime is None:
-            return
-        with suppress(trio.RunFinishedError):  # the loop may have ended by itself; its error is raised below
-            self._token.run_sync_soon(self._stop.set)
-        self._thread.join()
-        self._runtime = None
+        if not self.forked:
+            self._loop.end()
+            self._loop.join()
+
+
+async def _work(call: Callable[[Runtime], Awaitable[T]], runtime: Runtime, scope: trio.CancelScope, done: Done[T]) -> None:
+    value: T | None = None
+    problem: BaseException | None = ClosedError("this memoryd runtime was closed during the call")
+    try:
+        with scope:
+            value = await call(runtime)
+        problem = None
+    except Exception as error:  # belongs to whoever waits for the job, not to the loop
+        problem = error
+    finally:
+        done(value, problem)
+
+
+class _Loop:
+    """The thread's half of a portal, which outlives a portal that is dropped until everything is closed."""
+
+    token: trio.lowlevel.TrioToken
+    nursery: trio.Nursery
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        self.runtime: Runtime | None = None
+        self.stop = trio.Event()
+        self.thread = threading.Thread(target=self._main, name="memoryd:loop", daemon=True)
+        self._arguments = arguments
+        self._pid = os.getpid()
+        self._problem: BaseException | None = None
+        self._opened = threading.Event()
+        self._ending = False
+
+    def start(self) -> None:
+        self.thread.start()
+        try:
+            self._opened.wait()
+        except BaseException:  # KeyboardInterrupt: nobody will have this portal
+            self.end()
+            raise
+        if self.runtime is None:
+            self.join()
+
+    def end(self) -> None:
+        """Ask the loop to close and end.  Any thread, a finalizer too, more than once, also while it opens."""
+        self._ending = True
+        if self._pid == os.getpid() and self.runtime is not None:
+            with suppress(trio.RunFinishedError):
+                self.token.run_sync_soon(self.stop.set)
+
+    def join(self) -> None:
+        """Wait for the end, and raise once what ended it."""
+        self.thread.join()
         problem, self._problem = self._problem, None
         if problem is not None:
             raise problem
 
+    def _main(self) -> None:
+        try:
+            trio.run(self._serve)
+        except BaseException as error:  # handed to the thread that opens or closes
+            self._problem = _unwrapped(error)
+        finally:
+            self.runtime = None
+            atexit.unregister(self._flush_at_exit)
+            self._opened.set()
 
-async def _called(call: Callable[[Runtime], Awaitable[T]], runtime: Runtime) -> T:
-    return await call(runtime)
+    async def _serve(self) -> None:
+        async with open_runtime(**self._arguments) as runtime:
+            try:
+                async with trio.open_nursery() as self.nursery:
+                    self.token = trio.lowlevel.current_trio_token()
+                    self.runtime = runtime
+                    atexit.register(self._flush_at_exit)
+                    self._opened.set()
+                    if not self._ending:
+                        await self.stop.wait()
+                    self.nursery.cancel_scope.cancel()
+            finally:
+                self.stop.set()  # a call that comes now is answered, not started
 
-
-def _flusher(portal: weakref.ref[Portal]) -> Callable[[], None]:
-    def flush() -> None:
-        alive = portal()
-        if alive is not None:
-            alive.flush_at_exit()
-
-    return flush
+    def _flush_at_exit(self) -> None:
+        runtime = self.runtime
+        if self._pid == os.getpid() and runtime is not None:
+            runtime.last_flush()
 
 
 def _unwrapped(error: BaseException) -> BaseException:

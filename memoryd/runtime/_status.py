@@ -55,7 +55,7 @@ def _log_status(kernel: Kernel) -> LogStatus:
         erasing = len(kernel.erasures.pending())
     except StoreError as error:
         head, erasing, problem = journal.last_seq, 0, type(error).__name__
-    degraded = not journal.power_safe or journal.held > 0 or bool(journal.refusing)
+    degraded = not journal.power_safe or journal.held > 0 or bool(journal.refusing) or bool(journal.unreadable)
     return LogStatus(
         path=str(journal.path),
         state="broken" if problem else "degraded" if degraded else "ok",
@@ -69,6 +69,7 @@ def _log_status(kernel: Kernel) -> LogStatus:
         refused=journal.refused,
         erasing=erasing,
         quarantined=journal.quarantined,
+        unreadable=len(journal.unreadable),
         last_error=problem or journal.refusing or journal.last_error,
     )
 
