@@ -144,7 +144,7 @@ class LocalBackend:
         context = self._context
         profile = ProfileStore(name=context.profile, instance=context.instance, directory=context.directory, key=context.key)
         prepare(self._path, Schema.load("memory", "memoryd_local"), profile, vfs=context.vfs)
-        return WriteSide(connect(self._path, _WRITER, vfs=context.vfs), self._sql, self._language)
+        return WriteSide(connect(self._path, _WRITER, vfs=context.vfs), self._sql)
 
     def _open_reader(self) -> ReadSide:
         connection = connect(self._path, _READER, vfs=self._context.vfs)

@@ -26,8 +26,8 @@ from memoryd.errors import ScopeMissing
 from memoryd.store import Connection
 from memoryd_local._erase import erase_known, forget
 from memoryd_local._memories import add_deletion, add_write, relink
-from memoryd_local._rows import ASSISTANT, MEMORY, USER, Utterance
-from memoryd_local._tables import Analyse, Tables
+from memoryd_local._rows import ASSISTANT, MEMORY, USER, Utterance, utterance
+from memoryd_local._tables import Tables
 from memoryd_local._turns import add_turn, edit_turn, mark_session
 
 __all__ = ["project", "read_cursor"]
@@ -43,23 +43,23 @@ def read_cursor(connection: Connection, sql: Mapping[str, str]) -> Cursor:
     return Cursor(epoch, seq)
 
 
-def project(connection: Connection, sql: Mapping[str, str], analyse: Analyse, entries: Sequence[Entry]) -> list[Outcome]:
+def project(connection: Connection, sql: Mapping[str, str], entries: Sequence[Entry]) -> list[Outcome]:
     """Apply ``entries``, one outcome each: *ok* (also for what is there already), *gap* where the store is behind the first of them,
     *permanent* for an event that names no user."""
     outcomes: list[Outcome] = []
-    for chunk in _chunks(entries, analyse):
-        outcomes += _project_chunk(connection, sql, analyse, chunk)
+    for chunk in _chunks(entries):
+        outcomes += _project_chunk(connection, sql, chunk)
         if outcomes[-1].kind == "gap":
             return outcomes + [outcomes[-1]] * (len(entries) - len(outcomes))
     return outcomes
 
 
-def _chunks(entries: Sequence[Entry], analyse: Analyse) -> Iterator[list[_Prepared]]:
+def _chunks(entries: Sequence[Entry]) -> Iterator[list[_Prepared]]:
     """What fits one short write transaction, at least one event."""
     chunk: list[_Prepared] = []
     lines = characters = 0
     for entry in entries:
-        said = _utterances(entry.event, analyse)
+        said = _utterances(entry.event)
         size = sum(len(utterance.indexed) for utterance in said)
         if chunk and (lines + len(said) > _MAX_LINES or characters + size > _MAX_CHARACTERS):
             yield chunk
@@ -71,22 +71,20 @@ def _chunks(entries: Sequence[Entry], analyse: Analyse) -> Iterator[list[_Prepar
         yield chunk
 
 
-def _utterances(event: Event, analyse: Analyse) -> list[Utterance]:
+def _utterances(event: Event) -> list[Utterance]:
     match event:
         case Turn():
-            return [analyse(role, value) for role, value in ((USER, event.user), (ASSISTANT, event.assistant)) if value]
+            return [utterance(role, value) for role, value in ((USER, event.user), (ASSISTANT, event.assistant)) if value]
         case MemoryWrite():
-            return [analyse(MEMORY, f"{event.key} {event.value}")]
+            return [utterance(MEMORY, f"{event.key} {event.value}")]
         case Deletion() | Edit() | Forget() | SessionMark() | Erased():
             return []
 
 
-def _project_chunk(
-    connection: Connection, sql: Mapping[str, str], analyse: Analyse, chunk: Sequence[_Prepared]
-) -> list[Outcome]:
+def _project_chunk(connection: Connection, sql: Mapping[str, str], chunk: Sequence[_Prepared]) -> list[Outcome]:
     with connection.transaction("IMMEDIATE"):
         cursor = start = _cursor_for(connection, sql, chunk[0][0].cursor)
-        tables = Tables(connection, sql, analyse)
+        tables = Tables(connection, sql)
         known = _known(tables, chunk)
         outcomes: list[Outcome] = []
         for entry, said in chunk:

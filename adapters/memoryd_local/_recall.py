@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -10,6 +10,7 @@ from memoryd.core import Hit, Query
 from memoryd.recall import (
     ANCHORS,
     QUOTED,
+    TIMED,
     UNNAMED,
     Asked,
     Language,
@@ -49,6 +50,22 @@ class Searcher:
             return _Search(self, query, *scope).hits() if scope is not None and query.limit else []
 
 
+@attrs.frozen(slots=True)
+class _Limits:
+    """What a query leaves out: lines after ``as_of``, of other sessions, with other labels; None: no such limit."""
+
+    as_of: int | None
+    session: int | None
+    labels: frozenset[int] | None
+
+    def parameters(self) -> tuple[int | None, int | None, str | None]:
+        return self.as_of, self.session, None if self.labels is None else id_list(self.labels)
+
+    def allow(self, row: Row) -> bool:
+        """Whether a neighbour (which is of an allowed line's session) may be found, too."""
+        return (self.as_of is None or row[8] <= self.as_of) and (self.labels is None or row[7] in self.labels)
+
+
 class _Search:
     """One query over one scope."""
 
@@ -59,6 +76,7 @@ class _Search:
         self._total = lines
         self._average = tokens / max(lines, 1)
         self._labels = {row[0]: tuple(map(text, row[1:])) for row in self._all("labels_of_scope", scope)}
+        self._limits = self._limits_of(query)
         self._reader = HitReader(searcher.name, searcher.connection, searcher.sql, self._labels)
 
     def hits(self) -> list[Hit]:
@@ -66,46 +84,51 @@ class _Search:
         asked = analyse(self._query.text, self._of.language, self._of.tokenize, actors)
         if not asked:
             return []
-        postings = self._postings(asked.terms)
+        postings = [self._posting(term) for term in asked.terms]
         worth = [idf(self._total, len(ids)) for ids in postings]
+        quoting = self._quoting(asked, postings, worth) if asked.phrases else []
         best = anchors(postings, worth, max(ANCHORS, 2 * self._query.limit))
-        quoting = self._quoting(asked, postings, worth) if asked.phrases else frozenset()
-        rows = {row[0]: row for row in self._around([*best, *quoting])}
-        lines = [self._line(row, QUOTED if row[0] in quoting else 0) for row in rows.values()]
+        rows = self._around([*best, *quoting])
+        flags = self._flags(asked, quoting)
+        lines = [self._line(row, flags.get(row[0], 0)) for row in rows.values()]
         scored = rank(lines, postings, worth, asked, self._average)
         return self._reader.collect([_found(one, rows[one.line.id]) for one in scored], self._query)
 
-    def _postings(self, terms: Sequence[Term]) -> list[list[int]]:
-        """For each term the newest lines that have it, newest first, as the query's filters allow."""
-        bounds = (*span(self._scope), _POSTINGS)
-        narrowed = self._filters()
-        statement, values = ("postings", bounds) if narrowed is None else ("postings_filtered", (*bounds, *narrowed))
-        return [[row[0] for row in self._all(statement, _match(term), *values)] for term in terms]
-
-    def _filters(self) -> tuple[int | None, int | None, str | None] | None:
-        """Latest time, session and labels that a line must have; None where there is no such limit at all."""
-        query = self._query
+    def _limits_of(self, query: Query) -> _Limits | None:
         if query.as_of is None and query.session is None and not query.labels:
             return None
-        session = self._session(query.session) if query.session is not None else None
-        wanted = id_list(id for id, names in self._labels.items() if _agrees(names, query.labels)) if query.labels else None
-        return query.as_of, session, wanted
+        session = None
+        if query.session is not None:
+            rows = self._all("session_id", self._scope, blob(query.session))
+            session = rows[0][0] if rows else -1
+        labels = frozenset(row for row, names in self._labels.items() if _agrees(names, query.labels)) if query.labels else None
+        return _Limits(query.as_of, session, labels)
 
-    def _session(self, name: str) -> int:
-        rows = self._all("session_id", self._scope, blob(name))
-        return int(rows[0][0]) if rows else -1
+    def _posting(self, term: Term) -> list[int]:
+        """The newest lines that have the term, newest first, within the query's limits."""
+        bounds = (_match(term), *span(self._scope), _POSTINGS)
+        if self._limits is None:
+            return [row[0] for row in self._all("postings", *bounds)]
+        return [row[0] for row in self._all("postings_within", *bounds, *self._limits.parameters())]
 
-    def _quoting(self, asked: Asked, postings: Sequence[Sequence[int]], worth: Sequence[float]) -> frozenset[int]:
+    def _flags(self, asked: Asked, quoting: Sequence[int]) -> dict[int, int]:
+        """What only this query makes of lines, by id."""
+        flags = dict.fromkeys(self._posting(asked.times), TIMED) if asked.times is not None else {}
+        for line in quoting:
+            flags[line] = flags.get(line, 0) | QUOTED
+        return flags
+
+    def _quoting(self, asked: Asked, postings: Sequence[Sequence[int]], worth: Sequence[float]) -> list[int]:
         """The lines that have every quotation of the query word for word."""
         candidates = self._all("lines_by_id", id_list(anchors(postings, worth, _COMPARED)))
         texts = self._reader.texts([(row[0], row[1], row[2]) for row in candidates])
-        return frozenset(line for line, value in texts.items() if asked.is_quoted_in(value, self._of.tokenize))
+        return [line for line, value in texts.items() if asked.is_quoted_in(value, self._of.tokenize)]
 
-    def _around(self, best: Sequence[int]) -> Iterator[Row]:
-        """The rows of the best lines and of their neighbours."""
-        ids = id_list(best)
-        yield from self._all("lines_by_id", ids)
-        yield from self._all("lines_around", ids)
+    def _around(self, best: Sequence[int]) -> dict[int, Row]:
+        """The rows of the best lines and of their neighbours, by id."""
+        limits = self._limits
+        rows = self._all("lines_around", id_list(best))
+        return {row[0]: row for row in rows if limits is None or limits.allow(row)}
 
     def _line(self, row: Row, more_flags: int) -> Line:
         id, _, role, session, place, tokens, flags, label, at = row

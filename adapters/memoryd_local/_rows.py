@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from memoryd.recall import Language, prepare
+from memoryd.recall import prepare
 
 __all__ = [
     "ASSISTANT", "DELETION", "EDIT", "MEMORY", "TURN", "USER", "WRITE", "Utterance", "blob", "id_list", "optional_blob", "optional_text",
@@ -55,6 +55,6 @@ class Utterance:
     flags: int
 
 
-def utterance(role: int, value: str, language: Language) -> Utterance:
+def utterance(role: int, value: str) -> Utterance:
     """The analysis of a text, done before the write transaction begins."""
-    return Utterance(role, *prepare(value, language))
+    return Utterance(role, *prepare(value))

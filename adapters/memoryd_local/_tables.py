@@ -6,19 +6,15 @@ half as much again, an unsorted batch twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any
 
 from memoryd.core import Scope
 from memoryd.store import Connection, Row
 from memoryd_local._names import Names, ScopeRow, SessionRow
 from memoryd_local._rows import Utterance
 
-__all__ = ["Analyse", "Tables"]
-
-Analyse: TypeAlias = Callable[[int, str], Utterance]
-"""Role and text to what the index takes."""
-
+__all__ = ["Tables"]
 
 class Tables:
     """The tables within one write transaction; :meth:`finish` before its end.
@@ -26,8 +22,7 @@ class Tables:
     Statements see rows only after :meth:`flush`, index entries only after :meth:`finish`.
     """
 
-    def __init__(self, connection: Connection, sql: Mapping[str, str], analyse: Analyse) -> None:
-        self.analyse = analyse
+    def __init__(self, connection: Connection, sql: Mapping[str, str]) -> None:
         self.names = Names(connection, sql)
         self.unlinked: set[tuple[int, bytes]] = set()
         self._connection = connection

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from memoryd.core import Edit, SessionMark, Turn
 from memoryd.store import Row
-from memoryd_local._rows import ASSISTANT, EDIT, TURN, USER, Utterance, blob, optional_blob, text
+from memoryd_local._rows import ASSISTANT, EDIT, TURN, USER, Utterance, blob, optional_blob, text, utterance
 from memoryd_local._tables import Tables
 
 __all__ = ["add_turn", "edit_turn", "mark_session", "restore_texts"]
@@ -69,7 +69,7 @@ def _replace_line(tables: Tables, turn: Row, role: int, value: bytes) -> int | N
         tables.drop_line(line)
     if not value:
         return None
-    said = tables.analyse(role, text(value))
+    said = utterance(role, text(value))
     place = places[0] if places else 0
     owner = tables.names.scope_of(scope)
     line = owner.take_line(said.tokens) if line is None else owner.keep_line(line, said.tokens)

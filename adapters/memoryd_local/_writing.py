@@ -8,10 +8,8 @@ import attrs
 
 from memoryd.core import Cursor, Entry, Outcome
 from memoryd.errors import StoreLocked
-from memoryd.recall import Language
 from memoryd.store import Connection
 from memoryd_local._project import project, read_cursor
-from memoryd_local._rows import Utterance, utterance
 
 __all__ = ["WriteSide"]
 
@@ -24,13 +22,9 @@ class WriteSide:
 
     connection: Connection
     sql: Mapping[str, str]
-    language: Language
 
     def project(self, entries: Sequence[Entry]) -> list[Outcome]:
-        return project(self.connection, self.sql, self.analyse, entries)
-
-    def analyse(self, role: int, value: str) -> Utterance:
-        return utterance(role, value, self.language)
+        return project(self.connection, self.sql, entries)
 
     def position(self) -> Cursor:
         return read_cursor(self.connection, self.sql)

@@ -175,7 +175,7 @@ SELECT id, agent, workspace, platform FROM label WHERE scope = ?;
 -- name: postings
 SELECT rowid FROM fts WHERE fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?;
 
--- name: postings_filtered
+-- name: postings_within
 SELECT f.rowid FROM fts f CROSS JOIN line l ON l.id = f.rowid CROSS JOIN event e ON e.id = l.event
 WHERE f.fts MATCH ?1 AND f.rowid BETWEEN ?2 AND ?3 AND (?5 IS NULL OR l.at <= ?5) AND (?6 IS NULL OR e.session = ?6)
     AND (?7 IS NULL OR l.label IN (SELECT value FROM json_each(?7)))
@@ -187,11 +187,14 @@ SELECT id FROM session WHERE scope = ? AND name = ?;
 -- name: lines_by_id
 SELECT id, event, role, session, place, tokens, flags, label, at FROM line WHERE id IN (SELECT value FROM json_each(?));
 
--- The lines up to two places away in the same session, the given ones included.
+-- The given lines, and the lines up to two places away in their sessions; some come more than once.
 -- name: lines_around
 SELECT b.id, b.event, b.role, b.session, b.place, b.tokens, b.flags, b.label, b.at
 FROM json_each(?1) j CROSS JOIN line a ON a.id = j.value
-CROSS JOIN line b ON b.session = a.session AND b.session IS NOT NULL AND b.place BETWEEN a.place - 2 AND a.place + 2;
+CROSS JOIN line b ON b.session = a.session AND b.session IS NOT NULL AND b.place BETWEEN a.place - 2 AND a.place + 2
+UNION ALL
+SELECT a.id, a.event, a.role, a.session, a.place, a.tokens, a.flags, a.label, a.at
+FROM json_each(?1) j CROSS JOIN line a ON a.id = j.value WHERE a.session IS NULL;
 
 -- name: texts_of_events
 SELECT id, seq, event_id, kind, session, label, at, turn_id, user, assistant FROM event WHERE id IN (SELECT value FROM json_each(?));

@@ -158,7 +158,6 @@ bad: worse worst
 """
 
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SHORT_MONTHS = {"jan": 1, "feb": 2, "mar": 3, "apr": 4, "jun": 6, "jul": 7, "aug": 8, "sep": 9, "sept": 9, "oct": 10, "nov": 11, "dec": 12}
 
 _ASKS_WHEN = (
@@ -166,9 +165,11 @@ _ASKS_WHEN = (
     r"|what (?:date|day|month|time|year)|which (?:date|day|month|year))\b"
 )
 
+# Words that say when, plurals left out; "may" and "march" mostly mean something else.
 _TIMES = """
-yesterday today tonight tomorrow recently lately ago since night nights weekend weekends week weeks month months year years
-spring summer autumn fall winter
+yesterday today tonight tomorrow recently lately ago since night weekend week month year spring summer autumn fall winter
+monday tuesday wednesday thursday friday saturday sunday
+january february april june july august september october november december
 """
 
 
@@ -177,19 +178,12 @@ def _forms() -> dict[str, tuple[str, ...]]:
     return {base: tuple(forms.split()) for base, forms in lines}
 
 
-def _time_words() -> frozenset[bytes]:
-    """Words that say when; "may" and "march" mostly do not."""
-    months = set(_MONTHS) - {"may", "march"}
-    words = {*_TIMES.split(), *months, *_WEEKDAYS, *(str(year) for year in range(1900, 2100))}
-    return frozenset(word.encode() for word in words)
-
-
 ENGLISH = Language(
     name="english",
     stopwords=frozenset(_STOPWORDS.split()),
     forms=_forms(),
     endings=re.compile(r"(?:n['\u2019]t|['\u2019](?:s|re|ve|ll|d|m))\b", re.IGNORECASE),
     asks_when=re.compile(_ASKS_WHEN, re.IGNORECASE),
-    time_words=_time_words(),
+    time_words=tuple(_TIMES.split()),
     months={name: number for number, name in enumerate(_MONTHS, 1)} | _SHORT_MONTHS,
 )

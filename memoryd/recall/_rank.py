@@ -177,7 +177,7 @@ def _factors(line: Line, asked: Asked, weights: Weights) -> dict[str, float]:
     factors: dict[str, float] = {}
     if line.actor in asked.who and len(asked.who) == 1:
         factors["speaker"] = weights.speaker
-    if asked.asks_when and line.flags & TIMED:
+    if line.flags & TIMED:
         factors["time"] = weights.timed
     if line.flags & QUOTED:
         factors["quoted"] = weights.quoted

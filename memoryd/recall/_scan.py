@@ -6,12 +6,11 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from memoryd.core import Entry, Hit, MemoryWrite, Query, Turn, from_micros
-from memoryd.recall._language import Language
 from memoryd.recall._languages import language_named
 from memoryd.recall._rank import Line, idf, rank
 from memoryd.recall._tail import Said, texts_of
 from memoryd.recall._terms import UNNAMED, Asked, analyse
-from memoryd.recall._text import QUOTED, Tokenize, prepare
+from memoryd.recall._text import QUOTED, TIMED, Indexed, Tokenize, prepare
 from memoryd.recall._tokens import tokenizer
 
 __all__ = ["scan_tail"]
@@ -31,20 +30,17 @@ def scan_tail(entries: Sequence[Entry], query: Query, *, language: str = "en") -
     if not asked or not said:
         return []
     best: dict[bytes, Hit] = {}
-    for one, score, why in _ranked(said, asked, data, tokenize):
+    for one, score, why in _ranked(said, asked, tokenize):
         best.setdefault(one.event.event_id, _hit(one, score, why))
     return list(best.values())[: query.limit]
 
 
-def _ranked(
-    said: Sequence[Said], asked: Asked, language: Language, tokenize: Tokenize
-) -> list[tuple[Said, float, Mapping[str, float]]]:
-    indexed = [prepare(one.searched, language) for one in said]
+def _ranked(said: Sequence[Said], asked: Asked, tokenize: Tokenize) -> list[tuple[Said, float, Mapping[str, float]]]:
+    indexed = [prepare(one.searched) for one in said]
     stems = [frozenset(stem for _, _, stem in tokenize(one.text.encode())) for one in indexed]
-    flags = [
-        ready.flags | (QUOTED if asked.is_quoted_in(one.text, tokenize) else 0) for one, ready in zip(said, indexed, strict=True)
+    lines = [
+        _line(number, one, indexed[number], _flags(one, stems[number], asked, tokenize)) for number, one in enumerate(said)
     ]
-    lines = [_line(number, one, indexed[number].tokens, flags[number]) for number, one in enumerate(said)]
     postings = [[number for number, have in enumerate(stems) if term.is_in(have)] for term in asked.terms]
     worth = [idf(max(len(said), _LEAST_TOTAL), len(ids)) for ids in postings]
     ranked = rank(lines, postings, worth, asked, sum(one.tokens for one in indexed) / len(indexed))
@@ -61,9 +57,14 @@ def _wanted(said: Said, query: Query) -> bool:
     return query.as_of is None or said.event.at <= query.as_of
 
 
-def _line(number: int, said: Said, tokens: int, flags: int) -> Line:
+def _flags(said: Said, stems: frozenset[str], asked: Asked, tokenize: Tokenize) -> int:
+    timed = TIMED if asked.times is not None and asked.times.is_in(stems) else 0
+    return timed | (QUOTED if asked.is_quoted_in(said.text, tokenize) else 0)
+
+
+def _line(number: int, said: Said, indexed: Indexed, more_flags: int) -> Line:
     thread = None if said.thread is None else hash(said.thread)
-    return Line(number, thread, said.place, tokens, flags, said.actor, said.event.at)
+    return Line(number, thread, said.place, indexed.tokens, indexed.flags | more_flags, said.actor, said.event.at)
 
 
 def _hit(said: Said, score: float, why: Mapping[str, float]) -> Hit:

@@ -75,13 +75,14 @@ class Dates:
 @attrs.frozen(slots=True)
 class Asked:
     """An analysed query.  ``phrases`` are quotations: where the query is nothing else (``only_phrases``) a text must have them all,
-    else it earns by them.  ``who`` are the actors that are named."""
+    else it earns by them.  ``who`` are the actors that are named; ``times``, where the query asks
+    when, finds what names a time."""
 
     terms: tuple[Term, ...] = ()
     phrases: tuple[Phrase, ...] = ()
     only_phrases: bool = False
     who: frozenset[str] = frozenset()
-    asks_when: bool = False
+    times: Term | None = None
     dates: Dates = Dates()
 
     def __bool__(self) -> bool:
@@ -115,7 +116,7 @@ def analyse(text: str, language: Language, tokenize: Tokenize, actors: Iterable[
         phrases=phrases,
         only_phrases=bool(phrases) and not unquoted,
         who=frozenset(names[term.stem] for term in terms if term.stem in names) if meant else frozenset(),
-        asks_when=language.asks_when.search(looked_at) is not None,
+        times=_times(language, tokenize) if language.asks_when.search(looked_at) else None,
         dates=_dates(looked_at, language),
     )
 
@@ -158,6 +159,11 @@ def _families(language: Language, tokenize: Tokenize) -> Mapping[str, Term]:
         for word in family:
             words_of.setdefault(_stems(word, tokenize)[0], []).extend(family)
     return {stem: _family(words, tokenize) for stem, words in words_of.items()}
+
+
+@lru_cache(maxsize=8)
+def _times(language: Language, tokenize: Tokenize) -> Term:
+    return _family(language.time_words, tokenize)
 
 
 def _family(words: Iterable[str], tokenize: Tokenize) -> Term:

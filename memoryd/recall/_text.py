@@ -10,13 +10,12 @@ import unicodedata
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from memoryd.recall._language import Language
 from memoryd.recall._script import EMOJI, UNSPACED, emoji_word, pieces
 
 __all__ = ["QUESTION", "QUOTED", "TIMED", "TOKENIZER", "Indexed", "Tokenize", "index_text", "normal", "prepare"]
 
 QUESTION = 1  # flag: the utterance ends with a question mark
-TIMED = 2  # flag: the utterance names a time
+TIMED = 2  # flag, set for one query that asks when: the utterance names a time
 QUOTED = 4  # flag, set for one query: the utterance has its quotations word for word
 
 TOKENIZER = ("porter", "unicode61", "remove_diacritics", "2", "categories", "L* N* Co Mn Mc")
@@ -27,25 +26,22 @@ Tokenize: TypeAlias = Callable[[bytes], list[tuple[int, int, str]]]
 _ANY_WORD = re.compile(r"[^\W_]+")
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_FOLDED = bytes(ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else 32 for code in range(256))
-"""ASCII letters and digits in lower case, anything else a space."""
+_WORDS = bytes(code if chr(code).isalnum() and code < 128 else 32 for code in range(256))  # anything else is a space
 
 
 class Indexed(NamedTuple):
-    """A text as the index takes it, its length in words, and its flags (:data:`QUESTION`, :data:`TIMED`)."""
+    """A text as the index takes it, its length in words, and its flags (:data:`QUESTION`)."""
 
     text: str
     tokens: int
     flags: int
 
 
-def prepare(text: str, language: Language) -> Indexed:
-    """What the index and the ranking need of ``text``, in one pass.  The index itself is of no language."""
+def prepare(text: str) -> Indexed:
+    """What the index and the ranking need of ``text``.  It depends on no language."""
     indexed = index_text(text)
-    words = indexed.encode().translate(_FOLDED).split()
-    tokens = len(words) if indexed.isascii() else len(_ANY_WORD.findall(indexed))
-    asks = QUESTION if text.rstrip().endswith(_QUESTION_MARKS) else 0
-    return Indexed(indexed, tokens, asks if language.time_words.isdisjoint(words) else asks | TIMED)
+    tokens = len(indexed.encode().translate(_WORDS).split()) if indexed.isascii() else len(_ANY_WORD.findall(indexed))
+    return Indexed(indexed, tokens, QUESTION if text.rstrip().endswith(_QUESTION_MARKS) else 0)
 
 
 def index_text(text: str) -> str:
