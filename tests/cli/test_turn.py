@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -128,3 +130,58 @@ def test_null_backend_records_nothing(memoryd: Run, monkeypatch: pytest.MonkeyPa
     done = memoryd("turn", stdin=turn("a"))
     assert done.code == 0
     assert done.json["state"] == "off"
+
+
+class Locked:
+    """Another process holds the log's write lock for a while."""
+
+    PROGRAM = """
+import sys, apsw
+connection = apsw.Connection(sys.argv[1])
+connection.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+sys.stdin.readline()
+"""
+
+    def __init__(self, log: Path) -> None:
+        command = [sys.executable, "-c", self.PROGRAM, str(log)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"locked\n"
+
+    def release(self) -> None:
+        self._process.communicate(b"\n", timeout=30)
+
+
+def test_a_locked_log_holds_the_turn_and_says_so(memoryd: Run, private_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORYD_DEADLINES_CLOSE", "1")
+    memoryd("turn", "--session", "s", stdin=turn("first"))
+    (log,) = private_home.rglob("log.db")
+    locked = Locked(log)
+    done = memoryd("turn", "--session", "s", "--wait", "0.2", stdin=turn("second"))
+    assert (done.code, done.json["state"], done.json["seq"]) == (1, "held", None)
+    locked.release()
+    found = memoryd("recall", "second", "--json").json
+    assert found["hits"][0]["text"] == "second", "what was held at the end is taken in at the next start"
+
+
+def test_a_lock_that_goes_in_time_is_only_a_delay(private_home: Path, memoryd: Run) -> None:
+    memoryd("turn", "--session", "s", stdin=turn("first"))
+    (log,) = private_home.rglob("log.db")
+    command = [sys.executable, "-m", "memoryd", "turn", "--session", "s", "--wait", "30"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(turn("second").encode() + b"\n")
+    process.stdin.flush()
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["seq"] == 2
+    locked = Locked(log)
+    process.stdin.write(turn("third").encode() + b"\n")
+    process.stdin.flush()
+    time.sleep(0.3)
+    locked.release()
+    answer = json.loads(process.stdout.readline())
+    process.stdin.close()
+    assert process.wait(timeout=30) == 0
+    process.stdout.close()
+    assert (answer["state"], answer["seq"]) == ("journaled", 3)
