@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -60,7 +61,11 @@ class Memory:
         self._portal: Portal | None = None
 
     async def __aenter__(self) -> Memory:
-        self._portal = await asyncio.to_thread(Portal, self._arguments)
+        try:
+            await _to_its_end(asyncio.get_running_loop().run_in_executor(None, self._open))
+        except asyncio.CancelledError:
+            await self.close()
+            raise
         return self
 
     async def __aexit__(
@@ -69,8 +74,12 @@ class Memory:
         await self.close()
 
     async def close(self) -> None:
+        """Drain to the close deadline and end; a cancellation is raised after that."""
         if self._portal is not None:
-            await asyncio.shield(asyncio.to_thread(self._portal.close))
+            await _to_its_end(asyncio.get_running_loop().run_in_executor(None, self._portal.close))
+
+    def _open(self) -> None:
+        self._portal = Portal(self._arguments)
 
     def _here(self) -> Portal:
         if self._portal is None:
@@ -86,22 +95,17 @@ class Memory:
         answer: asyncio.Future[T] = loop.create_future()
 
         def settle(value: T | None, error: BaseException | None) -> None:
-            if answer.cancelled():
-                return
             if error is not None:
                 answer.set_exception(error)
             else:
                 answer.set_result(cast(T, value))
 
-        job = self._here().submit(call, lambda value, error: loop.call_soon_threadsafe(settle, value, error))
-        try:
-            return await asyncio.shield(answer)
-        except asyncio.CancelledError:
-            job.cancel()
-            await asyncio.wait([answer])
-            if not answer.cancelled():
-                answer.exception()  # taken note of: the cancellation is what the caller hears
-            raise
+        def done(value: T | None, error: BaseException | None) -> None:
+            with suppress(RuntimeError):  # the caller's loop was closed meanwhile: nobody waits
+                loop.call_soon_threadsafe(settle, value, error)
+
+        job = self._here().submit(call, done)
+        return await _to_its_end(answer, job.cancel)
 
     # -- plain ----------------------------------------------------------------------------------------------------------------
 
@@ -217,3 +221,18 @@ class Memory:
 
     async def status(self) -> Status:
         return await self._run(lambda rt: rt.status())
+
+
+async def _to_its_end(work: asyncio.Future[T], cancel: Callable[[], object] = lambda: None) -> T:
+    """Wait for ``work``, however often the caller is cancelled: ``cancel`` is told, and the cancellation raised at the end."""
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done():
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError as error:
+            cancelled = error
+            cancel()
+    if cancelled is None:
+        return work.result()
+    work.exception()  # heard: the cancellation is what the caller is told
+    raise cancelled

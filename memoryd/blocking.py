@@ -14,6 +14,7 @@ Every method may be called from any thread and takes the scope of its context.  
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -64,6 +65,7 @@ class Memory:
     ) -> None:
         self._arguments = {"home": home, "profile": profile, "config": config, "on_bug": on_bug, "vfs": vfs}
         self._fork = fork
+        self._opening: dict[int, threading.Lock] = {}
         self._portal = Portal(self._arguments)
 
     def __enter__(self) -> Memory:
@@ -77,7 +79,10 @@ class Memory:
 
     def _here(self) -> Portal:
         if self._fork == "reopen" and self._portal.forked:
-            self._portal = Portal(self._arguments)
+            # a lock of this process's own: an inherited one may be held by a thread that did not survive the fork
+            with self._opening.setdefault(os.getpid(), threading.Lock()):
+                if self._portal.forked:
+                    self._portal = Portal(self._arguments)
         return self._portal
 
     @property

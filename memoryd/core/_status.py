@@ -36,7 +36,8 @@ class LogStatus:
 @attrs.frozen(slots=True)
 class BackendStatus:
     """One backend.  ``backlog`` events wait for it, the oldest for ``oldest_age`` seconds; ``degraded_since`` and ``recovered_at`` are
-    microseconds since the epoch; ``owner`` is the pid that delivers to a remote backend, where one does."""
+    microseconds since the epoch; ``owner`` is the pid that delivers to a remote backend, where one does, and ``owner_stopped`` True where
+    that process gives no sign of life while it keeps the lock."""
 
     name: str
     label: str
@@ -51,6 +52,7 @@ class BackendStatus:
     last_error: str = ""
     dead: int = 0
     owner: int | None = None
+    owner_stopped: bool = False
     rows: Mapping[str, int] = attrs.field(factory=dict)
 
 

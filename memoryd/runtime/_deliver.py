@@ -9,7 +9,7 @@ import attrs
 import trio
 
 from memoryd.core import Cursor, Entry, Outcome, RetryPolicy, backoff
-from memoryd.errors import BackendAmbiguous, BackendError, BackendPermanent, BackendTransient
+from memoryd.errors import BackendAmbiguous, BackendError, BackendPermanent, BackendTransient, StoreError
 from memoryd.journal import Journal, Outbox
 from memoryd.runtime._kernel import Kernel, Member
 from memoryd.runtime._owner import Owner
@@ -17,7 +17,7 @@ from memoryd.runtime._owner import Owner
 __all__ = ["Delivery"]
 
 _POLL = 0.5
-_CALL_DEADLINE = 60.0  # seconds one apply may take before it counts as ambiguous
+_CALL_DEADLINE = 60.0  # seconds one apply may take before it counts as ambiguous, or one open before it is tried again
 
 
 @attrs.frozen(slots=True)
@@ -45,17 +45,35 @@ class Delivery:
     async def run(self) -> None:
         """Until cancelled, or until the wake-ups end."""
         while True:
-            stop = None
-            if self._owner.hold():
-                self._member.owner = self._kernel.pid
-                stop = await self._deliver_batch()
-            else:
-                self._member.owner = self._owner.holder()
-                self._show_cursor()
+            try:
+                stop = await self._open() or await self._turn()
+            except StoreError as error:  # the log is locked, or its disk is ill: it keeps what waits
+                stop = self._stopped(_Stop("transient", type(error).__name__))
             try:
                 await self._pause(stop)
             except trio.EndOfChannel:
                 return
+
+    async def _open(self) -> _Stop | None:
+        """Open the backend, in every process: those that do not deliver recall from it."""
+        if self._member.is_open:
+            return None
+        try:
+            with trio.fail_after(_CALL_DEADLINE):
+                await self._member.backend.open()
+        except trio.TooSlowError:
+            return self._stopped(_Stop("transient", "timeout"))
+        except BackendError as error:
+            return self._stopped(_from_error(error))
+        self._member.is_open = True
+        self._member.succeeded(0, self._kernel.clock())
+        return None
+
+    async def _turn(self) -> _Stop | bool | None:
+        if self._owner.hold():
+            return await self._deliver_batch()
+        self._member.progress.advance(self._outbox.cursor(self._member.name).seq)
+        return None
 
     async def _pause(self, stop: _Stop | bool | None) -> None:
         if stop is True:
@@ -63,18 +81,9 @@ class Delivery:
         elif isinstance(stop, _Stop):
             delay = backoff(self._policy, self._member.failures, random.random(), stop.retry_after)
             self._kernel.log.warning("delivery.waits", backend=self._member.name, error=stop.reason, seconds=round(delay, 1))
-            await self._sleep_and_beat(delay)
+            await trio.sleep(delay)
         else:
             await self._bell.wait(_POLL)
-
-    async def _sleep_and_beat(self, seconds: float) -> None:
-        until = trio.current_time() + seconds
-        while (left := until - trio.current_time()) > 0:
-            self._owner.beat()
-            await trio.sleep(min(left, 1.0))
-
-    def _show_cursor(self) -> None:
-        self._member.progress.advance(self._outbox.cursor(self._member.name).seq)
 
     async def _deliver_batch(self) -> _Stop | bool | None:
         """One batch: True where there may be more, None where all is sent, a :class:`_Stop` where it has to be tried again."""

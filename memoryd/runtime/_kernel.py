@@ -52,7 +52,6 @@ class Member:
     recovered_at: int | None = None
     recovered: int = 0
     last_error: str = ""
-    owner: int | None = None
     is_open: bool = False
 
     def failed(self, error: str, now: int) -> None:
@@ -121,6 +120,10 @@ class Kernel:
     def is_null(self) -> bool:
         """True where capture is off: there is no log and never will be."""
         return self.config.backend == "null"
+
+    def is_remote(self, member: Member) -> bool:
+        """True where the log keeps the member's cursor and one process delivers; such a backend may be slow, down or hanging."""
+        return not self.is_null and not isinstance(member.backend, HistoryBackend)
 
     def adopt(self, journal: Journal) -> None:
         """Use ``journal`` from now on."""
@@ -199,7 +202,7 @@ def make_gate(profile: ProfileStore, config: Config, vfs: str | None = None) -> 
 
 
 async def open_member(kernel: Kernel, member: Member) -> None:
-    """Open a backend; one that cannot be opened now is tried again by its writer task, and status says so meanwhile.
+    """Open a local backend; one that cannot be opened now is tried again by its writer task, and status says so meanwhile.
 
     A store that must not be served (another profile's, a newer program's) is raised.
     """

@@ -75,7 +75,8 @@ class OpenRuntime:
         self._kernel = kernel = await trio.to_thread.run_sync(self._build, bells)
         try:
             for member in kernel.members:
-                await open_member(kernel, member)
+                if not kernel.is_remote(member):  # a remote one may hang: its writer task opens it
+                    await open_member(kernel, member)
         except BaseException:
             with trio.CancelScope(shield=True):
                 await self._close_everything()
@@ -115,11 +116,13 @@ class OpenRuntime:
         self._start("maintenance", Maintenance(kernel, journal, self._runtime.parts[1]).run)
         for member in kernel.members:
             self._start(f"writer {member.name}", self._writer(member))
+        if self._owner is not None:
+            self._start("owner", self._owner.run)
 
     def _writer(self, member: Member) -> Callable[[], Awaitable[None]]:
         kernel = self._kernel
         assert kernel.journal is not None and kernel.outbox is not None
-        if kernel.history is not None and kernel.history[0] is member:
+        if not kernel.is_remote(member):
             return Projection(kernel, member, kernel.journal).run
         if self._owner is None:
             self._owner = Owner(kernel.profile.directory)
@@ -169,17 +172,27 @@ class OpenRuntime:
     async def _close_everything(self) -> None:
         kernel = self._kernel
         kernel.bells.close()
-        for member in kernel.members:
-            try:
-                await member.backend.aclose()
-            except (BackendError, StoreError) as error:
-                kernel.log.warning("runtime.close", backend=member.name, error=type(error).__name__)
-        if self._owner is not None:
-            self._owner.close()
         try:
-            await trio.to_thread.run_sync(kernel.close_stores)
+            for member in kernel.members:
+                await self._close_member(member)
         finally:
-            for worker in kernel.workers:
+            if self._owner is not None:
+                self._owner.close()
+            await self._close_stores()
+
+    async def _close_member(self, member: Member) -> None:
+        kernel = self._kernel
+        try:
+            with trio.fail_after(kernel.config.deadlines.close * 0.2):
+                await member.backend.aclose()
+        except (BackendError, StoreError, trio.TooSlowError) as error:
+            kernel.log.warning("runtime.close", backend=member.name, error=type(error).__name__)
+
+    async def _close_stores(self) -> None:
+        try:
+            await trio.to_thread.run_sync(self._kernel.close_stores)
+        finally:
+            for worker in self._kernel.workers:
                 worker.close()
 
 

@@ -1,4 +1,7 @@
-"""Finding backends: entry points in the group ``memoryd.backends``.  Enumerating imports nothing; only a chosen one is loaded."""
+"""Finding backends: entry points in the group ``memoryd.backends``.  Enumerating imports nothing; only a chosen one is loaded.
+
+A program may put factories of its own into :data:`registered_backends`, before the installed ones; ``memoryd.testing`` does.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ from typing import cast
 from memoryd.core import Backend, BackendContext, BackendFactory
 from memoryd.errors import BackendNotFound, BackendPermanent
 
-__all__ = ["available_backends", "make_backend"]
+__all__ = ["available_backends", "make_backend", "registered_backends"]
 
 GROUP = "memoryd.backends"
+registered_backends: dict[str, BackendFactory] = {}
 
 
 def available_backends() -> Mapping[str, EntryPoint]:
@@ -28,16 +32,20 @@ def make_backend(context: BackendContext) -> Backend:
     Raises :class:`BackendNotFound` with the names there are, :class:`BackendPermanent` where its package cannot be imported or says
     that it is not available.
     """
-    points = available_backends()
-    point = points.get(context.name)
-    if point is None:
-        raise BackendNotFound(f'backend: "{context.name}" is not installed; there are: {", ".join(sorted(points))}')
-    try:
-        factory = cast(BackendFactory, point.load())
-    except ImportError as error:
-        raise BackendPermanent(f'backend "{context.name}" cannot be imported: {error}') from error
+    factory = registered_backends.get(context.name) or _installed(context.name)
     backend = factory(context)
     available = backend.is_available()
     if not available:
         raise BackendPermanent(f'backend "{context.name}" is not available: {available.reason}')
     return backend
+
+
+def _installed(name: str) -> BackendFactory:
+    points = available_backends()
+    point = points.get(name)
+    if point is None:
+        raise BackendNotFound(f'backend: "{name}" is not installed; there are: {", ".join(sorted(points))}')
+    try:
+        return cast(BackendFactory, point.load())
+    except ImportError as error:
+        raise BackendPermanent(f'backend "{name}" cannot be imported: {error}') from error

@@ -116,7 +116,7 @@ async def _work(call: Callable[[Runtime], Awaitable[T]], runtime: Runtime, scope
         with scope:
             value = await call(runtime)
         problem = None
-    except Exception as error:  # belongs to whoever waits for the job, not to the loop
+    except Exception as error:  # noqa: BLE001 - belongs to whoever waits for the job, not to the loop
         problem = error
     finally:
         done(value, problem)
@@ -165,7 +165,7 @@ class _Loop:
     def _main(self) -> None:
         try:
             trio.run(self._serve)
-        except BaseException as error:  # handed to the thread that opens or closes
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that opens or closes
             self._problem = _unwrapped(error)
         finally:
             self.runtime = None

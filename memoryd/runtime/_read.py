@@ -61,7 +61,7 @@ class Reading:
 
     async def _from_primary(self, primary: Member, own: int, query: Query, timeout: float) -> Recall | None:
         """The remote primary's answer, or None where it is behind the caller's last write, slow or down."""
-        if primary.progress.seq < own:
+        if not primary.is_open or primary.progress.seq < own:
             return None
         try:
             with trio.fail_after(timeout):

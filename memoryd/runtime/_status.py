@@ -19,7 +19,8 @@ async def read_status(kernel: Kernel, children: Iterable[Child]) -> Status:
     """Every part's own state; the whole is the worst of them.  Reads the stores; never raises a store error."""
     tasks = tuple(child.status() for child in children)
     log = None if kernel.is_null else await kernel.sync_worker.run(_log_status, kernel)
-    backends = [await _member_status(kernel, member) for member in kernel.members]
+    head = log.head if log is not None else 0
+    backends = [await _member_status(kernel, member, head) for member in kernel.members]
     gate = await kernel.archive_worker.run(_gate_status, kernel)
     states: list[State] = [member.state for member in backends]
     states += [log.state] if log is not None else []
@@ -34,7 +35,7 @@ async def read_status(kernel: Kernel, children: Iterable[Child]) -> Status:
         backends=tuple(backends),
         gate=gate,
         tasks=tasks,
-        notes=_notes(kernel, tasks),
+        notes=_notes(kernel, tasks, backends),
     )
 
 
@@ -93,31 +94,41 @@ def _gate_status(kernel: Kernel) -> GateStatus:
     )
 
 
-async def _member_status(kernel: Kernel, member: Member) -> BackendStatus:
+async def _member_status(kernel: Kernel, member: Member, head: int) -> BackendStatus:
     info = member.backend.info
     if kernel.journal is None:
         return BackendStatus(info.name, info.label, member.role, "off" if kernel.is_null else "degraded")
-    head = kernel.journal.last_seq
     rows, problem = await _counts(kernel, member)
     waiting = max(0, head - member.progress.seq)
-    oldest = kernel.journal.oldest_after(member.progress.seq) if waiting else None
-    owner = read_owner(kernel.profile.directory / "owner.lock") if member.role != "history" else None
+    oldest, dead = await kernel.read_worker.run(_delivery_counts, kernel, member)
+    owner = read_owner(kernel.profile.directory / "owner.lock") if kernel.is_remote(member) else None
+    stopped = owner is not None and owner.stopped
     return BackendStatus(
         name=info.name,
         label=info.label,
         role=member.role,
-        state="broken" if problem else "degraded" if member.degraded_since is not None else "ok",
+        state="broken" if problem else "degraded" if stopped or member.degraded_since is not None else "ok",
         cursor=member.progress.seq,
         backlog=waiting,
-        oldest_age=max(0.0, (kernel.clock() - oldest) / 1e6) if oldest is not None else 0.0,
+        oldest_age=max(0.0, (kernel.clock() - oldest) / 1e6) if waiting and oldest is not None else 0.0,
         degraded_since=member.degraded_since,
         recovered_at=member.recovered_at,
         recovered=member.recovered,
         last_error=problem or member.last_error,
-        dead=kernel.outbox.dead_count(member.name) if kernel.outbox is not None else 0,
+        dead=dead,
         owner=owner.pid if owner is not None else None,
+        owner_stopped=stopped,
         rows=rows,
     )
+
+
+def _delivery_counts(kernel: Kernel, member: Member) -> tuple[int | None, int]:
+    """When the oldest event that waits was accepted, and how many dead letters there are."""
+    assert kernel.journal is not None and kernel.outbox is not None
+    try:
+        return kernel.journal.oldest_after(member.progress.seq), kernel.outbox.dead_count(member.name)
+    except StoreError:  # the log's own part says so
+        return None, 0
 
 
 async def _counts(kernel: Kernel, member: Member) -> tuple[Mapping[str, int], str]:
@@ -130,8 +141,13 @@ async def _counts(kernel: Kernel, member: Member) -> tuple[Mapping[str, int], st
         return {}, type(error).__name__ if member.is_open else member.last_error
 
 
-def _notes(kernel: Kernel, tasks: tuple[TaskStatus, ...]) -> tuple[str, ...]:
+def _notes(kernel: Kernel, tasks: tuple[TaskStatus, ...], backends: Iterable[BackendStatus]) -> tuple[str, ...]:
     notes = [f"task {task.name} {task.state} after {task.crashes} crashes ({task.last_error})" for task in tasks if task.crashes]
+    notes += [
+        f"process {backend.owner} delivers to {backend.name} and stands still: resume it, or end it and another takes over"
+        for backend in backends
+        if backend.owner_stopped
+    ]
     if kernel.journal is not None and not kernel.journal.power_safe:
         notes.append("the last sync of the log failed: what was journaled since survives kill -9, maybe not power loss")
     return tuple(notes)
