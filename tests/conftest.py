@@ -17,6 +17,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if not item.get_closest_marker("soak")]
 
 
+# hundreds of child processes: let them find compiled modules
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 _OURS = ("MEMORYD_", "HERMES_", "HONCHO_")
 
 
