@@ -117,10 +117,20 @@ def rank(
     bonus = _thread_bonus(lines, scores, weights.thread)
     found = [
         Scored(score + bonus.get(line.thread, 0.0), line, {"terms": total, **factors})
-        for line, score, (total, factors) in zip(lines, scores, parts, strict=True)
-        if score > 0 and (line.flags & QUOTED or not asked.only_phrases)
+        for line, score, (total, factors) in zip(lines, scores, parts, strict=True) if score > 0
     ]
-    return sorted(found, key=lambda scored: (-scored.score, -scored.line.id))
+    answers = _must_have(found, postings, asked)
+    return sorted(answers, key=lambda scored: (-scored.score, -scored.line.id))
+
+
+def _must_have(found: list[Scored], postings: Sequence[Sequence[int]], asked: Asked) -> list[Scored]:
+    """Who asks with a quotation alone, or with one word, wants what has it, and nothing from beside it."""
+    if asked.only_phrases:
+        return [scored for scored in found if scored.line.flags & QUOTED]
+    if asked.one_word:
+        having = set().union(*postings)
+        return [scored for scored in found if scored.line.id in having]
+    return found
 
 
 def _term_sums(

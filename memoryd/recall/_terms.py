@@ -75,12 +75,13 @@ class Dates:
 @attrs.frozen(slots=True)
 class Asked:
     """An analysed query.  ``phrases`` are quotations: where the query is nothing else (``only_phrases``) a text must have them all,
-    else it earns by them.  ``who`` are the actors that are named; ``times``, where the query asks
+    else it earns by them.  ``one_word``: a query without spaces, which a text must have some of.  ``who`` are the actors that are named; ``times``, where the query asks
     when, finds what names a time."""
 
     terms: tuple[Term, ...] = ()
     phrases: tuple[Phrase, ...] = ()
     only_phrases: bool = False
+    one_word: bool = False
     who: frozenset[str] = frozenset()
     times: Term | None = None
     dates: Dates = Dates()
@@ -115,6 +116,7 @@ def analyse(text: str, language: Language, tokenize: Tokenize, actors: Iterable[
         terms=tuple({term.stem: term for term in (families.get(term.stem, term) for term in kept)}.values())[:MAX_TERMS],
         phrases=phrases,
         only_phrases=bool(phrases) and not unquoted,
+        one_word=len(looked_at.split()) == 1,
         who=frozenset(names[term.stem] for term in terms if term.stem in names) if meant else frozenset(),
         times=_times(language, tokenize) if language.asks_when.search(looked_at) else None,
         dates=_dates(looked_at, language),
