@@ -7,7 +7,7 @@ import click
 from memoryd.cli._group import Options, command, pass_options, shared
 from memoryd.cli._output import plain, table, to_json, when, write_json, write_line
 from memoryd.cli._session import opened_gate
-from memoryd.core import from_micros
+from memoryd.core import check_name, from_micros
 
 
 @click.group(name="gate")
@@ -54,6 +54,7 @@ def release(options: Options, name: str, once: bool, clear: bool) -> None:
       memoryd gate release s1 --once
       memoryd gate release s1 --clear
     """
+    check_name("session", name)
     with opened_gate(options) as gate:
         if clear:
             gate.clear(name)

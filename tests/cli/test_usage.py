@@ -153,3 +153,25 @@ def test_config_show(memoryd: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["gate.mode"] == {"value": "warn", "source": "MEMORYD_GATE"}
     assert found["backend"] == {"value": "local", "source": "default"}
     assert memoryd("config", "show", "--default").out == (Path(__file__).parents[2] / "config/memoryd.toml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (("store", "", "v"), "key"), (("store", "k" * 501, "v"), "key"), (("store", "k", "v", "--user", ""), "user"),
+        (("store", "k", "v", "--profile", "p" * 501), "profile"), (("store", "k", "v", "--type", ""), "metadata.type"),
+        (("store", "k", "v", "--metadata", '{"a": NaN}'), "metadata.a"), (("store", "k", "v", "--metadata", '{"a":' * 99 + "1" + "}" * 99), "metadata"),
+        (("get", ""), "key"), (("history", ""), "key"), (("edit", "", "x"), "id"), (("forget", "zz", "--yes"), "id"),
+        (("recall", "x", "--session", ""), "session"), (("gate", "release", ""), "session"),
+    ],
+)  # fmt: skip
+def test_a_value_that_cannot_be_stored_names_its_field(memoryd: Run, arguments: tuple[str, ...], field: str) -> None:
+    done = memoryd(*arguments, "--json")
+    assert done.code == 1
+    assert done.json["error"]["field"] == field
+
+
+@pytest.mark.parametrize("text", ["\udcff", "a b\n", "--", "%", "🙂", "x" * 100_000])
+def test_any_text_in_an_argument(memoryd: Run, text: str) -> None:
+    assert memoryd("store", "--", "k", text).code == 0
+    assert memoryd("get", "k", "--json").json["value"] == text
