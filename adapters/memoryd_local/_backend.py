@@ -103,6 +103,10 @@ class LocalBackend:
     async def erase_traces(self) -> None:
         await self._writer.write(WriteSide.erase_traces)
 
+    async def check_index(self) -> None:
+        """Compare the full-text index with itself, whole; raises :class:`~memoryd.errors.BackendTransient` where it is damaged."""
+        await self._writer.write(WriteSide.check_index)
+
     async def rebuild(self) -> None:
         await self._writer.write(WriteSide.rebuild)
 

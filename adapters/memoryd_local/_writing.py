@@ -47,6 +47,10 @@ class WriteSide:
             path = str(self.connection.path)
             raise StoreLocked(f"{path}: another process reads the write-ahead log; erasing goes on later", path=path)
 
+    def check_index(self) -> None:
+        """Raise :class:`~memoryd.errors.StoreCorrupt` where the full-text index is damaged."""
+        self.connection.run(self.sql["check_index"])
+
     def rebuild(self) -> None:
         """Empty every table, so that the log is projected anew from its first event."""
         with self.connection.transaction("IMMEDIATE"):

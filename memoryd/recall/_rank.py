@@ -17,10 +17,10 @@ import attrs
 from memoryd.recall._terms import Asked, Dates
 from memoryd.recall._text import QUESTION, QUOTED, TIMED
 
-__all__ = ["ANCHORS", "REACH", "Line", "Scored", "Weights", "anchors", "idf", "rank"]
+__all__ = ["ANCHORS", "Line", "Scored", "Weights", "anchors", "idf", "rank"]
 
 ANCHORS = 100  # utterances whose neighbourhood is scored
-REACH = 2  # how many utterances away still count as neighbours
+_LONG = 100  # tokens above which a text earns no more by its size
 
 
 class Line(NamedTuple):
@@ -111,7 +111,7 @@ def rank(
     sums = _term_sums(lines, postings, worth, max(average, 1.0), weights)
     parts = [(total, _factors(line, asked, weights)) for total, line in zip(sums, lines, strict=True)]
     scores = [
-        total * math.prod(factors.values()) * (line.tokens + 3) ** weights.size
+        total * math.prod(factors.values()) * (min(line.tokens, _LONG) + 3) ** weights.size
         for (total, factors), line in zip(parts, lines, strict=True)
     ]
     bonus = _thread_bonus(lines, scores, weights.thread)

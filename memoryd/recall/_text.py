@@ -25,6 +25,8 @@ Tokenize: TypeAlias = Callable[[bytes], list[tuple[int, int, str]]]
 
 _ANY_WORD = re.compile(r"[^\W_]+")
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
+_GREEK_CYRILLIC = re.compile("[\u0370-\u052f\u1f00-\u1fff]")
+_ACCENTS = re.compile("[\u0300-\u036f]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _WORDS = bytes(code if chr(code).isalnum() and code < 128 else 32 for code in range(256))  # anything else is a space
 
@@ -55,5 +57,11 @@ def normal(text: str) -> str:
     spaced = text.replace("\0", " ") if "\0" in text else text
     if spaced.isascii():
         return spaced
-    return EMOJI.sub(emoji_word, unicodedata.normalize("NFKC", _SURROGATES.sub(" ", spaced)))
+    composed = unicodedata.normalize("NFKC", _SURROGATES.sub(" ", spaced))
+    return EMOJI.sub(emoji_word, _without_accents(composed) if _GREEK_CYRILLIC.search(composed) else composed)
+
+
+def _without_accents(text: str) -> str:
+    """The tokenizer folds accents of Latin letters only; this folds those of Greek and Cyrillic ones as well."""
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))
 
