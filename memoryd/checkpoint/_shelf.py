@@ -10,6 +10,7 @@ from typing import TypeVar
 from memoryd.checkpoint._archive import Archive
 from memoryd.checkpoint._collect import Collected
 from memoryd.checkpoint._files import ARCHIVE
+from memoryd.checkpoint._reading import bytes_on_disk
 from memoryd.checkpoint._select import Erasure
 from memoryd.checkpoint._verify import Progress
 from memoryd.core import CheckpointInfo, Forgotten, Restored, Verification
@@ -84,8 +85,8 @@ class Shelf:
         return Collected(sum(part.pages for part in parts), sum(part.packs for part in parts))
 
     def usage(self) -> int:
-        """Bytes on disk, of all archives."""
-        return sum(archive.usage() for archive in self._existing())
+        """Bytes on disk, of all archives; opens none."""
+        return sum(bytes_on_disk(directory / ARCHIVE) for directory in self._directories())
 
     def close(self) -> None:
         with self._lock:

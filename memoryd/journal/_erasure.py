@@ -6,7 +6,7 @@ import attrs
 import msgspec
 
 from memoryd.core import Accepted, Forget, Selection, Selector, encode_event, kind_of
-from memoryd.errors import JournalUnavailable, StoreError
+from memoryd.errors import StoreCorrupt, StoreError
 from memoryd.journal._journal import SQL, Journal
 
 __all__ = ["ErasePlan", "Erasures", "PendingErasure"]
@@ -89,7 +89,7 @@ class Erasures:
             entries = journal.read(seq - 1, 1)
             event = entries[0].event if entries else None
             if not isinstance(event, Forget):
-                raise JournalUnavailable("corrupt", f"{journal.path}: the tombstone of a forget is missing at {seq}")
+                raise StoreCorrupt(f"{journal.path}: the tombstone of a forget is missing at {seq}", path=str(journal.path))
             found.append(PendingErasure(seq, event.targets[position:], _unpacked(plan)))
         return found
 

@@ -75,7 +75,11 @@ class Forgetting:
         """Every pending erasure, oldest first: (archive rows erased by ``own``, places where its words are quoted, still pending)."""
         erased = quoted = left = 0
         with trio.move_on_after(timeout):
-            pending = await self._kernel.sync_worker.run(erasures.pending)
+            try:
+                pending = await self._kernel.sync_worker.run(erasures.pending)
+            except StoreError as error:
+                self._kernel.log.warning("forget.pending", error=type(error).__name__)
+                return 0, 0, 1
             left = len(pending)
             for erasure in pending:
                 archive = await self._erase(erasures, erasure, timeout)

@@ -36,6 +36,9 @@ NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 DAMAGE = frozenset({apsw.SQLITE_IOERR_CORRUPTFS, apsw.SQLITE_IOERR_DATA})
 """I/O errors by which a file system or SQLite says that the bytes themselves are wrong."""
 
+DAMAGED_INDEX = ("invalid fts5 file format", "vtable constructor failed")
+"""How the full-text index reports its own damage, under the code that bad SQL has."""
+
 BY_CLASS: dict[type[apsw.Error], type[StoreError]] = {
     apsw.BusyError: StoreLocked,
     apsw.LockedError: StoreLocked,
@@ -69,7 +72,7 @@ def from_sqlite(error: apsw.Error, path: Path, system_errno: int = 0) -> Memoryd
         return DeadlineExceeded(f"{path}: the statement was stopped at its deadline")
     if isinstance(error, apsw.TooBigError):
         return InvalidInput("value", "is too large for one row (SQLite keeps at most 1,000,000,000 bytes)")
-    kind = BY_CLASS.get(type(error))
+    kind = StoreCorrupt if str(error).startswith(DAMAGED_INDEX) else BY_CLASS.get(type(error))
     if kind is None:
         return None
     code: int = getattr(error, "extendedresult", 0)

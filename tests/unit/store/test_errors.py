@@ -263,3 +263,14 @@ def test_a_disk_that_really_becomes_read_only(mount: Path) -> None:
     with pytest.raises(StoreReadOnly):
         open_profile(mount, "another")
     assert not wal_path(path).exists()
+
+
+def test_a_damaged_full_text_index_is_corrupt_not_a_bug(store: Path) -> None:
+    connection = connect(store, Options())
+    connection.run("CREATE VIRTUAL TABLE words USING fts5 (body)")
+    connection.run("UPDATE words_config SET v = 0 WHERE k = 'version'")
+    connection.close()
+    connection = connect(store, Options())
+    with pytest.raises(StoreCorrupt):
+        connection.all("SELECT body FROM words WHERE words MATCH 'zebra'")
+    connection.close()
