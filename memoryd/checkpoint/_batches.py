@@ -27,13 +27,17 @@ class Batch:
     data: list[bytes] = attrs.field(repr=False)
     contents: list[bytes] = attrs.field(repr=False)
     degraded: list[bool] = attrs.field(repr=False)
+    size: int
 
     def __len__(self) -> int:
         return len(self.data)
 
     def after(self, count: int) -> Batch:
         """Without the first ``count`` rows."""
-        return Batch(self.rows[count:], self.data[count:], self.contents[count:], self.degraded[count:]) if count else self
+        if not count:
+            return self
+        rest = self.data[count:]
+        return Batch(self.rows[count:], rest, self.contents[count:], self.degraded[count:], sum(map(len, rest)))
 
 
 def row_batches(
@@ -60,7 +64,7 @@ def _one_batch(
         size += len(encoded)
         if size >= BATCH_BYTES or (len(data) % _CLOCK_EVERY == 0 and expired()):
             break
-    return Batch(rows[start : start + len(data)], data, list(map(digest, data)), degraded)
+    return Batch(rows[start : start + len(data)], data, list(map(digest, data)), degraded, size)
 
 
 def encode_row(row: object) -> tuple[bytes, bool]:

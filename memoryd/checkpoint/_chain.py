@@ -12,6 +12,7 @@ from memoryd.checkpoint._packs import Pack, PackReader, compressed
 from memoryd.checkpoint._pages import (
     ERASED,
     NOWHERE,
+    OWN,
     Digests,
     Page,
     Place,
@@ -27,7 +28,6 @@ from memoryd.store import Row
 __all__ = ["Chain", "Identify", "Moved"]
 
 Identify = Callable[[Digests, Batch, bytes], "tuple[list[bytes], bytearray]"]
-_NEW = -1
 
 
 class Moved(Exception):
@@ -37,7 +37,7 @@ class Moved(Exception):
 @attrs.define(slots=True)
 class _Growth:
     """A page that is not stored yet: the position that it follows and the one that it ends at, its batch, and where its rows will lie
-    (in pack ``_NEW``: in its own).  ``pack`` is None where the archive has a pack with that digest, or where no row needs one."""
+    (in the pack ``OWN``: in one of its own).  ``pack`` is None where the archive has a pack with that digest, or where no row needs one."""
 
     start: Position
     end: Position
@@ -49,10 +49,6 @@ class _Growth:
     pack: Pack | None
     pack_digest: bytes
     page: Page | None = None
-
-    @property
-    def size(self) -> int:
-        return sum(map(len, self.batch.data))
 
 
 @attrs.define(slots=True)
@@ -79,7 +75,7 @@ class Chain:
 
     @property
     def pending_bytes(self) -> int:
-        return sum(growth.size for growth in self.pending)
+        return sum(growth.batch.size for growth in self.pending)
 
     def feed(self, batch: Batch) -> None:
         """Take the next rows: follow what is stored, grow by the rest."""
@@ -120,8 +116,8 @@ class Chain:
         start, digests = self.position, self.files.digests
         nodes, flags = self.identify(digests, batch, start.node)
         places = self._place(batch, nodes, flags)
-        fresh = [index for index, place in enumerate(places) if place[0] == _NEW]
-        digest = digests.pack(*[batch.contents[index] for index in fresh])
+        fresh = [index for index, place in enumerate(places) if place[0] == OWN]
+        digest = digests.pack(b"".join([batch.contents[index] for index in fresh]))
         stored = not fresh or (self.share and self._find_pack(digest) is not None)
         pack = None if stored else compressed(b"".join([batch.data[index] for index in fresh]))
         growth = _Growth(start, start, batch, nodes, flags, places, len(fresh), pack, digest)
@@ -140,7 +136,7 @@ class Chain:
             elif known and content in known:
                 places.append(known[content])
             else:
-                places.append((_NEW, offset, len(data)))
+                places.append((OWN, offset, len(data)))
                 offset += len(data)
         return places
 
@@ -215,9 +211,7 @@ class Chain:
         return self.id
 
     def _insert(self, growth: _Growth, parent: int) -> Page:
-        pack = self._store_pack(growth)
-        places = pack_places([(pack, at, length) if number == _NEW else (number, at, length) for number, at, length in growth.places])
-        page = self._page(growth, parent, places)
+        page = self._page(growth, parent, pack_places(growth.places, self._store_pack(growth)))
         number = self.files.writer.insert(self.files.sql["add_page"], attrs.astuple(page)[1:])
         return attrs.evolve(page, id=number)
 
@@ -251,12 +245,14 @@ class Chain:
 
     def _packs_hold(self, growth: _Growth, stored: Page) -> bool:
         """A pack of our own has to be what was written; rows that lie in packs of others are read and compared."""
+        own = 0
+        if growth.pack is not None:
+            own = next(place.pack for place, (pack, *_) in zip(unpack_places(stored.places), growth.places, strict=True) if pack == OWN)
+            if self.files.proof.one(self.files.sql["read_pack"], (own,)) != attrs.astuple(growth.pack):
+                return False
+            if growth.fresh == len(growth.batch):
+                return True
         places = list(unpack_places(stored.places))
-        own = next((place.pack for place, (pack, *_) in zip(places, growth.places, strict=True) if pack == _NEW), 0)
-        if growth.pack is None:
-            own = 0
-        elif self.files.proof.one(self.files.sql["read_pack"], (own,)) != attrs.astuple(growth.pack):
-            return False
         others = [index for index, place in enumerate(places) if place.pack not in (0, own)]
         rows = PackReader(self.files.proof, self.files.sql).rows([places[index] for index in others])
         return rows == [growth.batch.data[index] for index in others]

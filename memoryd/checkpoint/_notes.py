@@ -58,7 +58,7 @@ class GateNotes:
 
     def read(self) -> Notes:
         """What is noted; nothing where the file is missing or unreadable."""
-        with suppress(OSError, ValueError, TypeError):
+        with suppress(OSError, ValueError, TypeError, LookupError):
             found = json.loads(self._path.read_text("ascii"))
             return Notes(dict(found["released"]), dict(found["refusals"]))
         return Notes()

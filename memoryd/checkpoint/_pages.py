@@ -7,7 +7,7 @@ rows, ``nodes`` the identity chain.  Where its rows lie (``places``) and whether
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -16,7 +16,7 @@ import attrs
 from memoryd.core import DIGEST_SIZE, Digest, digester
 
 __all__ = [
-    "ASSISTANT", "DEGRADED", "ERASED", "EVIDENCE", "NOWHERE", "USER",
+    "ASSISTANT", "DEGRADED", "ERASED", "EVIDENCE", "NOWHERE", "OWN", "USER",
     "Digests", "Page", "Place", "Position", "common_rows", "count_rows", "pack_places", "root_of", "unpack_places",
 ]  # fmt: skip
 
@@ -39,6 +39,8 @@ class Place(NamedTuple):
 
 
 NOWHERE: Final = Place(0, 0, 0)
+OWN: Final = -1
+"""The pack of a page that is not stored yet."""
 
 
 @attrs.frozen(slots=True)
@@ -138,8 +140,9 @@ def common_rows(left: bytes, right: bytes) -> int:
     return low
 
 
-def pack_places(places: Sequence[tuple[int, int, int]]) -> bytes:
-    return b"".join([_PLACE.pack(*place) for place in places])
+def pack_places(places: Iterable[tuple[int, int, int]], own: int = 0) -> bytes:
+    """The packed array; a place in pack :data:`OWN` is one in the pack ``own``."""
+    return b"".join([_PLACE.pack(own if pack == OWN else pack, offset, length) for pack, offset, length in places])
 
 
 def unpack_places(packed: bytes) -> Iterator[Place]:

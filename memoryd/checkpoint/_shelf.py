@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +14,7 @@ from memoryd.checkpoint._files import ARCHIVE
 from memoryd.checkpoint._reading import bytes_on_disk
 from memoryd.checkpoint._select import Erasure
 from memoryd.checkpoint._verify import Progress
-from memoryd.core import CheckpointInfo, Forgotten, Restored, Verification
+from memoryd.core import CheckpointInfo, Forgotten, Restored, Verification, from_micros
 from memoryd.errors import CheckpointNotFound, MemorydError, StoreError
 from memoryd.store import ProfileStore, private_directory
 
@@ -50,7 +51,7 @@ class Shelf:
     def list(self, user: str | None = None, session: str | None = None, limit: int = 100) -> tuple[CheckpointInfo, ...]:
         """Checkpoints of all archives, the most recent attempt first."""
         found = [info for archive in self._existing() for info in archive.list(user, session, limit)]
-        return tuple(sorted(found, key=lambda info: info.attempts[-1].at, reverse=True)[: max(0, limit)])
+        return tuple(sorted(found, key=_latest, reverse=True)[: max(0, limit)])
 
     def show(self, id: str) -> CheckpointInfo:
         return self._first(lambda archive: archive.show(id))
@@ -121,3 +122,7 @@ class Shelf:
             except (CheckpointNotFound, StoreError) as error:
                 problem = problem if isinstance(problem, StoreError) else error
         raise problem or CheckpointNotFound("this profile has no checkpoint yet")
+
+
+def _latest(info: CheckpointInfo) -> datetime:
+    return max((attempt.at for attempt in info.attempts), default=from_micros(0))

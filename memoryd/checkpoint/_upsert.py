@@ -19,8 +19,8 @@ from memoryd.errors import DeadlineExceeded, StoreCorrupt, StoreError
 __all__ = ["SLICE_BYTES", "Transcript", "Upsert"]
 
 SLICE_BYTES = 2 << 20
-_RESERVE = 0.1
-_MAX_RESERVE_S = 1.0
+_RESERVE = 0.25
+_MAX_RESERVE_S = 2.0
 
 
 @attrs.frozen(slots=True)
@@ -82,7 +82,7 @@ class Upsert:
         return Chain(self._files, owner, identify, self._transcript.at, number, root, share)
 
     def _feed(self, chain: Chain, batch: Batch) -> None:
-        if chain.pending and chain.pending_bytes + sum(map(len, batch.data)) > SLICE_BYTES:
+        if chain.pending and chain.pending_bytes + batch.size > SLICE_BYTES:
             self._store(chain)
         chain.feed(batch)
 
@@ -159,10 +159,10 @@ class Upsert:
 
     @contextmanager
     def _disowning(self, chains: Sequence[Chain], attempt: int | None) -> Iterator[None]:
-        """What was committed and cannot be proven is taken back, as far as the disk lets us."""
+        """What was committed and cannot be proven is taken back, as far as the disk lets us.  A proof reads one slice at most, and
+        belongs to its commit: no deadline stops it."""
         try:
-            with self._files.proof.progress(self._deadline):
-                yield
+            yield
         except BaseException:
             try:
                 self._files.writer.set_busy_ms(self._left_ms())

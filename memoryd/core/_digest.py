@@ -51,6 +51,7 @@ def _check_keys(value: object) -> None:
 def digester(key: bytes, purpose: str) -> Digest:
     """A function that digests parts under ``key`` for one ``purpose`` (at most 16 bytes): faster than :func:`keyed` when repeated."""
     start = blake2b(key=key, person=purpose.encode(), digest_size=DIGEST_SIZE)
+    start.update(b"\1")  # completes the block of the key, so that it is mixed in here and not once for every digest
 
     def digest(*parts: bytes) -> bytes:
         state = start.copy()

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ FAULTS = [
     Fault("open"), Fault("read"), Fault("read", "short"), Fault("write", "ENOSPC"), Fault("write", "EIO"), Fault("write", "short"),
     Fault("sync"), Fault("sync", "ENOSPC"), Fault("lock"), Fault("lock", "busy"), Fault("truncate"), Fault("delete"),
 ]  # fmt: skip
-SAMPLES = 4
+samples = pytest.mark.parametrize("samples", [3, pytest.param(10**9, marks=pytest.mark.soak, id="all")])
 
 
 @pytest.fixture
@@ -44,16 +45,11 @@ def canonical(rows: Rows) -> tuple[bytes, ...]:
     return tuple(map(canonical_bytes, rows))
 
 
-def sampled(count: int, request: pytest.FixtureRequest) -> range:
-    """Each of ``count`` operations in a soak, otherwise :data:`SAMPLES` of them or a few more."""
-    soak = "soak" in (request.config.getoption("-m") or "")
-    return range(1, count + 1, 1 if soak else max(1, count // SAMPLES))
-
-
-def faults_of(disk: FaultyVFS, scenario: Callable[[], Any], fault: Fault, request: pytest.FixtureRequest) -> Iterator[Fault]:
+def faults_of(disk: FaultyVFS, scenario: Callable[[], Any], fault: Fault, samples: int) -> Iterator[Fault]:
     disk.arm(None)
     scenario()
-    for nth in sampled(disk.count(fault.operation), request):
+    count = disk.count(fault.operation)
+    for nth in range(1, count + 1, max(1, count // samples)):
         for lasting in (False,) if fault.kind == "busy" else (False, True):  # a lock that stays is waited for: see the gate's tests
             yield Fault(fault.operation, fault.kind, nth, lasting=lasting)
 
@@ -62,9 +58,10 @@ def name_of(fault: Fault) -> str:
     return f"{fault.operation}-{fault.kind}"
 
 
+@samples
 @pytest.mark.parametrize("fault", FAULTS, ids=name_of)
 def test_a_checkpoint_on_a_failing_disk(
-    disk: FaultyVFS, talk: Talk, tmp_path: Path, fault: Fault, request: pytest.FixtureRequest
+    disk: FaultyVFS, talk: Talk, tmp_path: Path, fault: Fault, samples: int
 ) -> None:
     """Open, first, unchanged, grown and forked checkpoint, of which any operation may fail."""
     rows = talk(120, 900)
@@ -89,7 +86,7 @@ def test_a_checkpoint_on_a_failing_disk(
             disk_error(archive.close)
         return receipts
 
-    for case in faults_of(disk, lambda: scenario(fresh()), fault, request):
+    for case in faults_of(disk, lambda: scenario(fresh()), fault, samples):
         profile = fresh()
         disk.arm(case)
         receipts = scenario(profile)
@@ -105,15 +102,14 @@ def test_a_checkpoint_on_a_failing_disk(
 
 
 def disk_error(work: Callable[[], object]) -> None:
-    try:
+    with suppress(MemorydError):
         work()
-    except MemorydError:
-        pass
 
 
+@samples
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.operation != "open"], ids=name_of)
 def test_forgetting_and_collecting_on_a_failing_disk(
-    disk: FaultyVFS, talk: Talk, tmp_path: Path, fault: Fault, request: pytest.FixtureRequest
+    disk: FaultyVFS, talk: Talk, tmp_path: Path, fault: Fault, samples: int
 ) -> None:
     rows = talk(60, 900)
     number = 0
@@ -137,7 +133,7 @@ def test_forgetting_and_collecting_on_a_failing_disk(
         forget(archive)
         archive.close()
 
-    for case in faults_of(disk, scenario, fault, request):
+    for case in faults_of(disk, scenario, fault, samples):
         archive = prepared()
         disk.arm(case)
         disk_error(lambda archive=archive: forget(archive))  # type: ignore[misc]

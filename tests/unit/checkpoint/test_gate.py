@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -274,10 +275,8 @@ def test_five_tries_with_failures_between_keep_one_checkpoint(gate: Gate, disk: 
     for attempt in range(5):
         ids.add(gate.checkpoint(talk(300), user="u", session="s").id)
         disk.arm(Fault("sync", "EIO", nth=1 + attempt % 2))
-        try:
+        with suppress(CheckpointBlocked):
             gate.checkpoint(talk(300), user="u", session="s")
-        except CheckpointBlocked:
-            pass
         disk.heal()
     assert len(ids) == 1
     assert len(gate.shelf.list()) == 1
@@ -333,6 +332,42 @@ def test_killed_the_instant_it_returns_all_300_messages_are_there(gate: Gate, pr
     child.communicate()
     rows = [json.loads(row) for row in gate.shelf.restore(id).rows if row is not None]
     assert [row["content"] for row in rows] == [f"{n} " + "x" * 8190 for n in range(300)]
+
+
+@pytest.mark.parametrize("notes", [b"", b"{}", b"[]", b"null", b'{"released": 5, "refusals": []}', b"\xff", b'{"released": {}}'])
+def test_damaged_notes_are_no_notes(gate: Gate, profile: ProfileStore, disk: FaultyVFS, talk: Talk, notes: bytes) -> None:
+    (profile.directory / "gate.json").write_bytes(notes)
+    full(disk)
+    blocked(gate, talk(2))
+    gate.release("s", once=True)
+    assert gate.checkpoint(talk(2), user="u", session="s").verdict == "released"
+
+
+RACE = """
+import sys, time
+from pathlib import Path
+from memoryd.checkpoint import Gate
+from memoryd.store import open_profile
+gate = Gate(open_profile(Path(sys.argv[1]), "default"))
+for count in range(100, 1100, 100):
+    rows = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " * 100} for n in range(count)]
+    receipt = gate.checkpoint(rows, user="u", session="s")
+    print(receipt.id, receipt.attempt, receipt.rows, receipt.new_rows)
+"""
+
+
+def test_four_processes_at_once_store_each_row_once(gate: Gate, profile: ProfileStore) -> None:
+    home = str(profile.directory.parent.parent)
+    children = [subprocess.Popen([sys.executable, "-c", RACE, home], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    receipts = [line.split() for child in children for line in child.communicate()[0].splitlines()]
+    assert [child.returncode for child in children] == [0] * 4
+    assert len(receipts) == 40
+    assert len({(id, attempt) for id, attempt, _, _ in receipts}) == 40
+    assert len({id for id, *_ in receipts}) == 10
+    assert sum(int(new) for *_, new in receipts) == 1000
+    assert gate.shelf.verify().ok
+    for id, _, rows, _ in receipts:
+        assert len(gate.shelf.restore(id).rows) == int(rows)
 
 
 def test_a_refusal_before_there_is_a_gate_has_the_same_form() -> None:
