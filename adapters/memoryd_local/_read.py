@@ -9,9 +9,10 @@ from itertools import islice
 import attrs
 
 from memoryd.core import Hit, Memory, MemoryVersion, from_micros
+from memoryd.recall import Scored
 from memoryd.store import Connection, Row
-from memoryd_local._hits import Found, HitReader
-from memoryd_local._rows import ASSISTANT, MEMORY, USER, WRITE, blob, text
+from memoryd_local._hits import HitReader
+from memoryd_local._rows import WRITE, blob, text
 
 __all__ = ["Reader"]
 
@@ -61,20 +62,19 @@ class Reader:
             return None
         with self.connection.transaction("DEFERRED"):
             event = self.connection.one(self.sql["find_event"], (event_id, blob(user)))
-            found = None if event is None else self._found(*event)
-            if found is None:
+            line = None if event is None else self._line(*event)
+            if event is None or line is None:
                 return None
-            scope = self.connection.one(self.sql["scope_totals"], (blob(user),))
-            labels = self.connection.all(self.sql["labels_of_scope"], scope[:1]) if scope is not None else []
-            names = {row[0]: tuple(map(text, row[1:])) for row in labels}
-            return next(HitReader(self.name, self.connection, self.sql, names).read([found]), None)
+            labels = {row[0]: tuple(map(text, row[1:])) for row in self.connection.all(self.sql["labels_of_scope"], (line >> 32,))}
+            reader = HitReader(self.name, self.connection, self.sql, labels)
+            return next(reader.read([Scored(0.0, line, {})]), None)
 
-    def _found(self, event: int, kind: int, user_line: int | None, assistant_line: int | None) -> Found | None:
+    def _line(self, event: int, kind: int, user_line: int | None, assistant_line: int | None) -> int | None:
+        """The line that shows an event: a turn's first text, a memory's current value."""
         if kind == WRITE:
-            current = self.connection.one(self.sql["current_of_event"], (event,))
-            return None if current is None else Found(0.0, {}, 0, current[0], MEMORY)
-        line = user_line if user_line is not None else assistant_line
-        return None if line is None else Found(0.0, {}, line, event, USER if user_line is not None else ASSISTANT)
+            current = self.connection.one(self.sql["current_line"], (event,))
+            return None if current is None else int(current[0])
+        return user_line if user_line is not None else assistant_line
 
     def _current(self, user: str, limit: int, offset: int) -> Iterator[Row]:
         return self.connection.execute(self.sql["current_memories"], (blob(user), limit, offset))

@@ -10,12 +10,12 @@ from memoryd.core import Hit, Query
 from memoryd.recall import (
     ANCHORS,
     QUOTED,
+    SPOKEN,
     TIMED,
     UNNAMED,
     Asked,
     Language,
     Line,
-    Scored,
     Term,
     Tokenize,
     analyse,
@@ -24,8 +24,9 @@ from memoryd.recall import (
     rank,
 )
 from memoryd.store import Connection, Row
-from memoryd_local._hits import Found, HitReader
-from memoryd_local._rows import ASSISTANT, USER, blob, id_list, span, text
+from memoryd_local._hits import HitReader
+from memoryd_local._near import Limits, LineRow, lines_around
+from memoryd_local._rows import ASSISTANT, USER, blob, span, text
 
 __all__ = ["Searcher"]
 
@@ -50,22 +51,6 @@ class Searcher:
             return _Search(self, query, *scope).hits() if scope is not None and query.limit else []
 
 
-@attrs.frozen(slots=True)
-class _Limits:
-    """What a query leaves out: lines after ``as_of``, of other sessions, with other labels; None: no such limit."""
-
-    as_of: int | None
-    session: int | None
-    labels: frozenset[int] | None
-
-    def parameters(self) -> tuple[int | None, int | None, str | None]:
-        return self.as_of, self.session, None if self.labels is None else id_list(self.labels)
-
-    def allow(self, row: Row) -> bool:
-        """Whether a neighbour (which is of an allowed line's session) may be found, too."""
-        return (self.as_of is None or row[8] <= self.as_of) and (self.labels is None or row[7] in self.labels)
-
-
 class _Search:
     """One query over one scope."""
 
@@ -86,15 +71,13 @@ class _Search:
             return []
         postings = [self._posting(term) for term in asked.terms]
         worth = [idf(self._total, len(ids)) for ids in postings]
-        quoting = self._quoting(asked, postings, worth) if asked.phrases else []
         best = anchors(postings, worth, max(ANCHORS, 2 * self._query.limit))
-        rows = self._around([*best, *quoting])
-        flags = self._flags(asked, quoting)
-        lines = [self._line(row, flags.get(row[0], 0)) for row in rows.values()]
-        scored = rank(lines, postings, worth, asked, self._average)
-        return self._reader.collect([_found(one, rows[one.line.id]) for one in scored], self._query)
+        quoting = self._quoting(asked, postings, worth) if asked.phrases else []
+        rows = lines_around(self._of.connection, self._of.sql, [*best, *quoting], self._limits)
+        lines = self._lines(rows, asked, quoting)
+        return self._reader.collect(rank(lines, postings, worth, asked, self._average), self._query)
 
-    def _limits_of(self, query: Query) -> _Limits | None:
+    def _limits_of(self, query: Query) -> Limits | None:
         if query.as_of is None and query.session is None and not query.labels:
             return None
         session = None
@@ -102,7 +85,7 @@ class _Search:
             rows = self._all("session_id", self._scope, blob(query.session))
             session = rows[0][0] if rows else -1
         labels = frozenset(row for row, names in self._labels.items() if _agrees(names, query.labels)) if query.labels else None
-        return _Limits(query.as_of, session, labels)
+        return Limits(query.as_of, session, labels)
 
     def _posting(self, term: Term) -> list[int]:
         """The newest lines that have the term, newest first, within the query's limits."""
@@ -111,33 +94,28 @@ class _Search:
             return [row[0] for row in self._all("postings", *bounds)]
         return [row[0] for row in self._all("postings_within", *bounds, *self._limits.parameters())]
 
-    def _flags(self, asked: Asked, quoting: Sequence[int]) -> dict[int, int]:
-        """What only this query makes of lines, by id."""
-        flags = dict.fromkeys(self._posting(asked.times), TIMED) if asked.times is not None else {}
-        for line in quoting:
-            flags[line] = flags.get(line, 0) | QUOTED
-        return flags
-
     def _quoting(self, asked: Asked, postings: Sequence[Sequence[int]], worth: Sequence[float]) -> list[int]:
         """The lines that have every quotation of the query word for word."""
-        candidates = self._all("lines_by_id", id_list(anchors(postings, worth, _COMPARED)))
-        texts = self._reader.texts([(row[0], row[1], row[2]) for row in candidates])
-        return [line for line, value in texts.items() if asked.is_quoted_in(value, self._of.tokenize)]
+        said = self._reader.said(anchors(postings, worth, _COMPARED))
+        return [line for line, one in said.items() if asked.is_quoted_in(one.text, self._of.tokenize)]
 
-    def _around(self, best: Sequence[int]) -> dict[int, Row]:
-        """The rows of the best lines and of their neighbours, by id."""
-        limits = self._limits
-        rows = self._all("lines_around", id_list(best))
-        return {row[0]: row for row in rows if limits is None or limits.allow(row)}
+    def _lines(self, rows: Sequence[LineRow], asked: Asked, quoting: Sequence[int]) -> list[Line]:
+        """What ranking takes, with the flags that only this query gives."""
+        marked = dict.fromkeys(self._posting(asked.times), TIMED) if asked.times is not None else {}
+        for line in quoting:
+            marked[line] = marked.get(line, 0) | QUOTED
+        spoken = self._spoken(asked.subject)
+        return [
+            (id, session, place, tokens, flags | marked.get(id, 0) | spoken.get((role, label), 0), at)
+            for id, session, place, tokens, flags, at, label, role in rows
+        ]
 
-    def _line(self, row: Row, more_flags: int) -> Line:
-        id, _, role, session, place, tokens, flags, label, at = row
-        return Line(id, session, place, tokens, flags | more_flags, self._actor(role, label), at)
-
-    def _actor(self, role: int, label: int) -> str:
-        if role == USER:
-            return self._query.user
-        return self._labels[label][0] if role == ASSISTANT else ""
+    def _spoken(self, subject: str | None) -> dict[tuple[int, int], int]:
+        """The roles and labels under which the one who is asked about spoke."""
+        if subject is None:
+            return {}
+        own = [(USER, label) for label in self._labels if subject == self._query.user]
+        return dict.fromkeys(own + [(ASSISTANT, label) for label, names in self._labels.items() if names[0] == subject], SPOKEN)
 
     def _all(self, statement: str, *values: object) -> list[Row]:
         return self._of.connection.all(self._of.sql[statement], values)
@@ -151,7 +129,3 @@ def _match(term: Term) -> str:
 def _agrees(names: Sequence[str], wanted: Mapping[str, str]) -> bool:
     have = dict(zip(("agent", "workspace", "platform"), names, strict=True))
     return all(have.get(label) == value for label, value in wanted.items())
-
-
-def _found(scored: Scored, row: Row) -> Found:
-    return Found(scored.score, scored.why, line=row[0], event=row[1], role=row[2])

@@ -35,7 +35,7 @@ def optional_text(value: bytes | None) -> str | None:
     return None if value is None else text(value)
 
 
-def id_list(ids: Iterable[int]) -> str:
+def id_list(ids: Iterable[int | None]) -> str:
     """Row ids as the JSON array that a query takes them in."""
     return json.dumps(list(ids))
 

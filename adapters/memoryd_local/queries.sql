@@ -184,29 +184,31 @@ ORDER BY f.rowid DESC LIMIT ?4;
 -- name: session_id
 SELECT id FROM session WHERE scope = ? AND name = ?;
 
--- name: lines_by_id
-SELECT id, event, role, session, place, tokens, flags, label, at FROM line WHERE id IN (SELECT value FROM json_each(?));
+-- Lines in the order of arrival around the given ones: in a session that nothing interrupts, their neighbours.  Some come twice.
+-- name: lines_near
+SELECT b.id, b.session, b.place, b.tokens, b.flags, b.at, b.label, b.role
+FROM json_each(?) j CROSS JOIN line b ON b.id BETWEEN j.value - 2 AND j.value + 2;
 
--- The given lines, and the lines up to two places away in their sessions; some come more than once.
--- name: lines_around
-SELECT b.id, b.event, b.role, b.session, b.place, b.tokens, b.flags, b.label, b.at
-FROM json_each(?1) j CROSS JOIN line a ON a.id = j.value
-CROSS JOIN line b ON b.session = a.session AND b.session IS NOT NULL AND b.place BETWEEN a.place - 2 AND a.place + 2
-UNION ALL
-SELECT a.id, a.event, a.role, a.session, a.place, a.tokens, a.flags, a.label, a.at
-FROM json_each(?1) j CROSS JOIN line a ON a.id = j.value WHERE a.session IS NULL;
+-- The lines up to two places away from the given ones in their sessions.
+-- name: lines_beside
+SELECT b.id, b.session, b.place, b.tokens, b.flags, b.at, b.label, b.role
+FROM json_each(?) j CROSS JOIN line a ON a.id = j.value
+CROSS JOIN line b ON b.session = a.session AND b.session IS NOT NULL AND b.place BETWEEN a.place - 2 AND a.place + 2;
 
--- name: texts_of_events
-SELECT id, seq, event_id, kind, session, label, at, turn_id, user, assistant FROM event WHERE id IN (SELECT value FROM json_each(?));
+-- name: events_of_lines
+SELECT l.id, l.role, e.id, e.seq, e.event_id, e.session, e.label, e.at, e.turn_id, e.user, e.assistant
+FROM json_each(?) j CROSS JOIN line l ON l.id = j.value CROSS JOIN event e ON e.id = l.event;
 
 -- name: session_names
 SELECT id, name FROM session WHERE id IN (SELECT value FROM json_each(?));
 
--- The memories behind lines, with the id of their lifetime's first event and the event that holds the key now.
+-- Values of keys, with the id of their lifetime's first event, and the event and line that hold the key now.
 -- name: memories_of_events
-SELECT m.event, m.key, first.event_id, m.valid_from, m.valid_until,
-    (SELECT c.event FROM memory c WHERE c.lifetime = m.lifetime AND c.valid_until IS NULL AND NOT c.deleted)
-FROM memory m LEFT JOIN event first ON first.id = m.lifetime WHERE m.event IN (SELECT value FROM json_each(?));
+SELECT m.event, m.key, first.event_id, m.valid_from, m.valid_until, now.event, held.user_line
+FROM memory m JOIN event first ON first.id = m.lifetime
+LEFT JOIN memory now ON now.lifetime = m.lifetime AND now.valid_until IS NULL AND NOT now.deleted
+LEFT JOIN event held ON held.id = now.event
+WHERE m.event IN (SELECT value FROM json_each(?));
 
 -- Memories
 
@@ -234,9 +236,9 @@ WHERE c.name = ? AND m.key = ? AND NOT m.deleted ORDER BY e.seq DESC, m.event DE
 -- name: find_event
 SELECT e.id, e.kind, e.user_line, e.assistant_line FROM event e JOIN scope c ON c.id = e.scope WHERE e.event_id = ? AND c.name = ?;
 
--- The event that now holds the key of the given event, in the same lifetime.
--- name: current_of_event
-SELECT c.event FROM memory m JOIN memory c ON c.lifetime = m.lifetime
+-- The line that now holds the key of the given event, in the same lifetime.
+-- name: current_line
+SELECT e.user_line FROM memory m JOIN memory c ON c.lifetime = m.lifetime JOIN event e ON e.id = c.event
 WHERE m.event = ? AND c.valid_until IS NULL AND NOT c.deleted;
 
 -- The whole store

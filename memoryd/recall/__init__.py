@@ -26,6 +26,7 @@ from memoryd.recall._terms import Phrase as Phrase
 from memoryd.recall._terms import Term as Term
 from memoryd.recall._terms import analyse as analyse
 from memoryd.recall._text import QUOTED as QUOTED
+from memoryd.recall._text import SPOKEN as SPOKEN
 from memoryd.recall._text import TIMED as TIMED
 from memoryd.recall._text import TOKENIZER as TOKENIZER
 from memoryd.recall._text import Tokenize as Tokenize

@@ -8,38 +8,30 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import attrs
 
 from memoryd.recall._terms import Asked, Dates
-from memoryd.recall._text import QUESTION, QUOTED, TIMED
+from memoryd.recall._text import QUESTION, QUOTED, SPOKEN, TIMED
 
 __all__ = ["ANCHORS", "Line", "Scored", "Weights", "anchors", "idf", "rank"]
 
 ANCHORS = 100  # utterances whose neighbourhood is scored
 _LONG = 100  # tokens above which a text earns no more by its size
 
-
-class Line(NamedTuple):
-    """What ranking knows of an utterance.  ``thread`` is None for what has no neighbours; ``actor`` is who said it."""
-
-    id: int
-    thread: int | None
-    place: int
-    tokens: int
-    flags: int
-    actor: str
-    at: int
+Line: TypeAlias = tuple[int, int | None, int, int, int, int]
+"""What ranking knows of an utterance: id, thread (None: it has no neighbours), place in the thread, tokens, flags, time (microseconds).
+A plain tuple, because a query makes hundreds."""
 
 
 class Scored(NamedTuple):
-    """An utterance with its score and the parts of it: ``terms``, and the factors that were not 1."""
+    """An utterance with its score and the parts of it: ``terms``, and the factors that are not 1."""
 
     score: float
-    line: Line
+    id: int
     why: dict[str, float]
 
 
@@ -103,111 +95,111 @@ def _largest(sums: dict[int, float], count: int) -> list[int]:
 def rank(
     lines: Sequence[Line], postings: Sequence[Sequence[int]], worth: Sequence[float], asked: Asked, average: float,
     weights: Weights = WEIGHTS,
-) -> list[Scored]:
+) -> Iterator[Scored]:
     """``lines`` (the anchors and their neighbours) with their scores, best first; ties: newest first.
 
     ``postings`` and ``worth`` are by term; ``average`` is the mean number of tokens in the scope.
     """
     sums = _term_sums(lines, postings, worth, max(average, 1.0), weights)
-    parts = [(total, _factors(line, asked, weights)) for total, line in zip(sums, lines, strict=True)]
+    factors = _Factors(asked.dates, weights)
     scores = [
-        total * math.prod(factors.values()) * (min(line.tokens, _LONG) + 3) ** weights.size
-        for (total, factors), line in zip(parts, lines, strict=True)
+        total * factors.product(line[4], line[5]) * (min(line[3], _LONG) + 3) ** weights.size
+        for total, line in zip(sums, lines, strict=True)
     ]
     bonus = _thread_bonus(lines, scores, weights.thread)
-    found = [
-        Scored(score + bonus.get(line.thread, 0.0), line, {"terms": total, **factors})
-        for line, score, (total, factors) in zip(lines, scores, parts, strict=True) if score > 0
-    ]
-    answers = _must_have(found, postings, asked)
-    return sorted(answers, key=lambda scored: (-scored.score, -scored.line.id))
+    must_have = _must_have(lines, postings, asked)
+    order = sorted(
+        ((score + bonus.get(line[1], 0.0), line[0], number) for number, (score, line) in enumerate(zip(scores, lines, strict=True)))
+        , reverse=True,
+    )
+    for score, id, number in order:
+        if scores[number] > 0 and (must_have is None or id in must_have):
+            yield Scored(score, id, {"terms": sums[number], **factors.named(lines[number][4], lines[number][5])})
 
 
-def _must_have(found: list[Scored], postings: Sequence[Sequence[int]], asked: Asked) -> list[Scored]:
-    """Who asks with a quotation alone, or with one word, wants what has it, and nothing from beside it."""
+def _must_have(lines: Sequence[Line], postings: Sequence[Sequence[int]], asked: Asked) -> set[int] | None:
+    """Who asks with a quotation alone, or with one word, wants what has it, and nothing from beside it; None: anything goes."""
     if asked.only_phrases:
-        return [scored for scored in found if scored.line.flags & QUOTED]
-    if asked.one_word:
-        having = set().union(*postings)
-        return [scored for scored in found if scored.line.id in having]
-    return found
+        return {line[0] for line in lines if line[4] & QUOTED}
+    return set().union(*postings) if asked.one_word else None
 
 
 def _term_sums(
     lines: Sequence[Line], postings: Sequence[Sequence[int]], worth: Sequence[float], average: float, weights: Weights
 ) -> list[float]:
     """For each line the sum over terms of the root of the energy that the term has in it and around it."""
-    index = {line.id: number for number, line in enumerate(lines)}
+    index = {line[0]: number for number, line in enumerate(lines)}
     spread = _Spread(lines, weights)
-    k = weights.saturation
-    weight = [(k + 1) / (1 + k * (1 - weights.length + weights.length * line.tokens / average)) for line in lines]
+    k, flat, slope = weights.saturation, 1 - weights.length, weights.length / average
     sums = [0.0] * len(lines)
     for ids, value in zip(postings, worth, strict=True):
         energy: dict[int, float] = defaultdict(float)
         for id in index.keys() & ids:
             number = index[id]
-            own = (value * weight[number]) ** 2
-            for other, share in spread.of(number):
+            own = (value * (k + 1) / (1 + k * (flat + slope * lines[number][3]))) ** 2
+            energy[number] += own
+            for other, share in spread[number]:
                 energy[other] += own * share
         for number, total in energy.items():
             sums[number] += math.sqrt(total)
     return sums
 
 
-class _Spread:
-    """Where the energy of a line goes: to itself and to its neighbours in the thread.  Worked out once a line, when needed."""
+class _Spread(dict[int, list[tuple[int, float]]]):
+    """Where the energy of a line goes besides itself: to its neighbours in the thread.  Worked out once a line, when needed."""
 
     def __init__(self, lines: Sequence[Line], weights: Weights) -> None:
+        one, two = (share * share for share in weights.near)
+        self._steps = {False: ((-2, two), (-1, one), (1, one), (2, two))}
+        self._steps[True] = ((-2, two), (-1, one), (1, one * weights.answer**2), (2, two))
         self._lines = lines
-        self._at = {(line.thread, line.place): number for number, line in enumerate(lines) if line.thread is not None}
-        one, two = weights.near
-        self._shares = ((-2, two * two), (-1, one * one), (1, one * one), (2, two * two))
-        self._answer = (one * weights.answer) ** 2
-        self._known: dict[int, list[tuple[int, float]]] = {}
+        at = {(line[1], line[2]): number for number, line in enumerate(lines) if line[1] is not None}
+        self._at: dict[tuple[int | None, int], int] = dict(at)
 
-    def of(self, number: int) -> list[tuple[int, float]]:
-        known = self._known.get(number)
-        if known is None:
-            known = self._known[number] = self._work_out(number)
-        return known
-
-    def _work_out(self, number: int) -> list[tuple[int, float]]:
-        line = self._lines[number]
-        found = [(number, 1.0)]
-        if line.thread is not None:
-            for step, share in self._shares:
-                other = self._at.get((line.thread, line.place + step))
-                if other is not None:
-                    found.append((other, self._answer if step == 1 and line.flags & QUESTION else share))
+    def __missing__(self, number: int) -> list[tuple[int, float]]:
+        _, thread, place, _, flags, _ = self._lines[number]
+        at = self._at
+        steps = self._steps[flags & QUESTION != 0] if thread is not None else ()
+        found = self[number] = [(at[thread, place + step], share) for step, share in steps if (thread, place + step) in at]
         return found
 
 
-def _factors(line: Line, asked: Asked, weights: Weights) -> dict[str, float]:
-    """What the score is multiplied by, by name; a factor of 1 is left out."""
-    factors: dict[str, float] = {}
-    if line.actor in asked.who and len(asked.who) == 1:
-        factors["speaker"] = weights.speaker
-    if line.flags & TIMED:
-        factors["time"] = weights.timed
-    if line.flags & QUOTED:
-        factors["quoted"] = weights.quoted
-    if line.flags & QUESTION:
-        factors["question"] = weights.question
-    if asked.dates and (share := _date_match(line.at, asked.dates)):
-        factors["date"] = 1 + share
-    return factors
+class _Factors:
+    """What a score is multiplied by, for what the flags and the time of a line say."""
+
+    def __init__(self, dates: Dates, weights: Weights) -> None:
+        self._dates = dates
+        self._named = {
+            SPOKEN: ("speaker", weights.speaker), TIMED: ("time", weights.timed), QUOTED: ("quoted", weights.quoted),
+            QUESTION: ("question", weights.question),
+        }
+        self._products: dict[int, float] = {}
+
+    def product(self, flags: int, at: int) -> float:
+        if self._dates:
+            return math.prod(self.named(flags, at).values())
+        known = self._products.get(flags)
+        if known is None:
+            known = self._products[flags] = math.prod(self.named(flags, at).values())
+        return known
+
+    def named(self, flags: int, at: int) -> dict[str, float]:
+        """The factors by name; one of 1 is left out."""
+        named = dict(entry for flag, entry in self._named.items() if flags & flag)
+        if self._dates and (count := _date_match(at, self._dates)):
+            named["date"] = 1.0 + count
+        return named
 
 
-def _date_match(at: int, dates: Dates) -> float:
+def _date_match(at: int, dates: Dates) -> int:
     """How many of year, month and day that the query names are those of ``at`` (microseconds)."""
     day = datetime.fromtimestamp(min(at // 1_000_000, 253402300799), UTC)
     return (day.year in dates.years) + (day.month in dates.months) + (day.day in dates.days)
 
 
-def _thread_bonus(lines: Sequence[Line], scores: Sequence[float], share: float) -> dict[int | None, float]:
+def _thread_bonus(lines: Sequence[Line], scores: Sequence[float], share: float) -> Mapping[int | None, float]:
     """For each thread ``share`` of the mean of its best two scores."""
     by_thread: dict[int | None, list[float]] = defaultdict(list)
     for line, score in zip(lines, scores, strict=True):
-        if line.thread is not None:
-            by_thread[line.thread].append(score)
-    return {thread: share * sum(sorted(found)[-2:]) / 2 for thread, found in by_thread.items()}
+        by_thread[line[1]].append(score)
+    return {thread: share * sum(sorted(found)[-2:]) / 2 for thread, found in by_thread.items() if thread is not None}

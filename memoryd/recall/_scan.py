@@ -10,7 +10,7 @@ from memoryd.recall._languages import language_named
 from memoryd.recall._rank import Line, idf, rank
 from memoryd.recall._tail import Said, texts_of
 from memoryd.recall._terms import UNNAMED, Asked, analyse
-from memoryd.recall._text import QUOTED, TIMED, Indexed, Tokenize, prepare
+from memoryd.recall._text import QUOTED, SPOKEN, TIMED, Indexed, Tokenize, prepare
 from memoryd.recall._tokens import tokenizer
 
 __all__ = ["scan_tail"]
@@ -44,7 +44,7 @@ def _ranked(said: Sequence[Said], asked: Asked, tokenize: Tokenize) -> list[tupl
     postings = [[number for number, have in enumerate(stems) if term.is_in(have)] for term in asked.terms]
     worth = [idf(max(len(said), _LEAST_TOTAL), len(ids)) for ids in postings]
     ranked = rank(lines, postings, worth, asked, sum(one.tokens for one in indexed) / len(indexed))
-    return [(said[one.line.id], one.score, one.why) for one in ranked]
+    return [(said[one.id], one.score, one.why) for one in ranked]
 
 
 def _wanted(said: Said, query: Query) -> bool:
@@ -59,12 +59,13 @@ def _wanted(said: Said, query: Query) -> bool:
 
 def _flags(said: Said, stems: frozenset[str], asked: Asked, tokenize: Tokenize) -> int:
     timed = TIMED if asked.times is not None and asked.times.is_in(stems) else 0
-    return timed | (QUOTED if asked.is_quoted_in(said.text, tokenize) else 0)
+    spoken = SPOKEN if asked.subject is not None and said.actor == asked.subject else 0
+    return timed | spoken | (QUOTED if asked.is_quoted_in(said.text, tokenize) else 0)
 
 
 def _line(number: int, said: Said, indexed: Indexed, more_flags: int) -> Line:
     thread = None if said.thread is None else hash(said.thread)
-    return Line(number, thread, said.place, indexed.tokens, indexed.flags | more_flags, said.actor, said.event.at)
+    return number, thread, said.place, indexed.tokens, indexed.flags | more_flags, said.event.at
 
 
 def _hit(said: Said, score: float, why: Mapping[str, float]) -> Hit:

@@ -74,9 +74,12 @@ class Dates:
 
 @attrs.frozen(slots=True)
 class Asked:
-    """An analysed query.  ``phrases`` are quotations: where the query is nothing else (``only_phrases``) a text must have them all,
-    else it earns by them.  ``one_word``: a query without spaces, which a text must have some of.  ``who`` are the actors that are named; ``times``, where the query asks
-    when, finds what names a time."""
+    """An analysed query.
+
+    ``phrases`` are quotations: where the query is nothing else (``only_phrases``) a text must have them all, else it earns by them.
+    ``one_word`` is a query without spaces, of which a text must have some.  ``who`` are the actors that are named; ``times``, where
+    the query asks when, finds what names a time.
+    """
 
     terms: tuple[Term, ...] = ()
     phrases: tuple[Phrase, ...] = ()
@@ -88,6 +91,11 @@ class Asked:
 
     def __bool__(self) -> bool:
         return bool(self.terms)
+
+    @property
+    def subject(self) -> str | None:
+        """The one actor that is named; None for none, or several."""
+        return next(iter(self.who)) if len(self.who) == 1 else None
 
     def is_quoted_in(self, text: str, tokenize: Tokenize) -> bool:
         """Whether ``text`` has every quotation of the query (and there is one)."""

@@ -12,11 +12,12 @@ from typing import NamedTuple, TypeAlias
 
 from memoryd.recall._script import EMOJI, UNSPACED, emoji_word, pieces
 
-__all__ = ["QUESTION", "QUOTED", "TIMED", "TOKENIZER", "Indexed", "Tokenize", "index_text", "normal", "prepare"]
+__all__ = ["QUESTION", "QUOTED", "SPOKEN", "TIMED", "TOKENIZER", "Indexed", "Tokenize", "index_text", "normal", "prepare"]
 
 QUESTION = 1  # flag: the utterance ends with a question mark
 TIMED = 2  # flag, set for one query that asks when: the utterance names a time
 QUOTED = 4  # flag, set for one query: the utterance has its quotations word for word
+SPOKEN = 8  # flag, set for one query: said by the one whom the query names
 
 TOKENIZER = ("porter", "unicode61", "remove_diacritics", "2", "categories", "L* N* Co Mn Mc")
 
