@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import attrs
 
@@ -11,6 +12,9 @@ from memoryd.core._events import Deletion, Edit, Entry, Erased, Event, Forget, M
 from memoryd.errors import InvalidInput
 
 __all__ = ["Selection", "Selector"]
+
+_MIN_QUOTE = 12  # characters: shorter texts stand in others by chance
+_MAX_QUOTES = 64
 
 
 @attrs.frozen(slots=True)
@@ -64,6 +68,7 @@ class Selection:
 
     selector: Selector
     entries: list[Entry] = attrs.field(factory=list)
+    quoted: int = 0
     _ids: set[bytes] = attrs.field(factory=set)
 
     def scan(self, entries: Iterable[Entry]) -> None:
@@ -74,6 +79,18 @@ class Selection:
             if edits_erased or self.selector.matches(event):
                 self.entries.append(entry)
                 self._ids.add(event.event_id)
+
+    def count_quotes(self, entries: Iterable[Entry]) -> None:
+        """Count in ``quoted`` the user's other events that hold an erased text whole; of many erased texts the first are looked for."""
+        wanted = list(self._quotable())
+        for entry in entries:
+            if entry.event.event_id not in self._ids and _user_of(entry.event) == self.selector.user:
+                said = _texts(entry.event)
+                self.quoted += any(text in other for text in wanted for other in said)
+
+    def _quotable(self) -> Iterator[str]:
+        texts = (text for entry in self.entries for text in _texts(entry.event))
+        return islice((text for text in texts if len(text) >= _MIN_QUOTE), _MAX_QUOTES)
 
     @property
     def seqs(self) -> tuple[int, ...]:
@@ -87,6 +104,22 @@ class Selection:
         if self.selector.everything:
             return tuple(sorted({e.event.scope.session for e in self.entries if _has_session(e.event)}))  # type: ignore[union-attr,misc]
         return ()
+
+
+def _texts(event: Event) -> tuple[str, ...]:
+    match event:
+        case Turn():
+            return event.user, event.assistant
+        case Edit():
+            return event.user or "", event.assistant or ""
+        case MemoryWrite():
+            return (event.value,)
+        case Deletion() | SessionMark() | Forget() | Erased():
+            return ()
+
+
+def _user_of(event: Event) -> str | None:
+    return None if isinstance(event, Erased) else event.scope.user
 
 
 def _has_session(event: Event) -> bool:

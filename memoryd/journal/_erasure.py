@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import attrs
 import msgspec
 
-from memoryd.core import Accepted, Forget, Selection, Selector, encode_event, kind_of
+from memoryd.core import Accepted, Entry, Forget, Selection, Selector, encode_event, kind_of
 from memoryd.errors import StoreCorrupt, StoreError
 from memoryd.journal._journal import SQL, Journal
 
@@ -62,13 +64,23 @@ class Erasures:
         self._journal = journal
 
     def select(self, selector: Selector) -> Selection:
-        """Scan the log in pages for what ``selector`` means; no read transaction outlives a page."""
+        """Scan the log in pages for what ``selector`` means, and for where else its words are; no read transaction outlives a page.
+
+        What is held or spooled was accepted before, so it goes into the log first; :class:`StoreLocked` where that cannot be yet.
+        """
+        self._journal.ingest_spool()
+        self._journal.settle_held()
         selection = Selection(selector)
+        for look in (selection.scan, selection.count_quotes):
+            for entries in self._pages():
+                look(entries)
+        return selection
+
+    def _pages(self) -> Iterator[list[Entry]]:
         after = 0
         while entries := self._journal.read(after, 2048, 4 << 20):
-            selection.scan(entries)
+            yield entries
             after = entries[-1].seq
-        return selection
 
     def begin(self, event: Forget, plan: ErasePlan) -> Accepted:
         """Append the tombstone and the plan in one transaction.  Raises the store's errors; nothing is erased then."""

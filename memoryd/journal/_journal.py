@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 
 from memoryd.core import Accepted, Cursor, Entry, Erased, Event, decode_event, encode_event, kind_of
-from memoryd.errors import BarrierFailed, ClosedError, StoreCorrupt, StoreError, StoreLocked
+from memoryd.errors import BarrierFailed, ClosedError, StoreBroken, StoreCorrupt, StoreError, StoreLocked
 from memoryd.journal._held import Held, Row
 from memoryd.journal._room import Room
 from memoryd.journal._spool import list_spool, quarantine, read_spool, remove_spool, write_spool
@@ -190,6 +190,14 @@ class Journal:
                 self._held.drop(len(rows))
             return len(self._held)
 
+    def settle_held(self) -> None:
+        """Move all that is held into the log; raises :class:`StoreLocked` where it cannot take some of it now."""
+        left = self.held
+        while left:
+            before, left = left, self.retry_held()
+            if left >= before:
+                raise StoreLocked(f"{self.path}: {left} events wait for the lock of the log; try again", path=str(self.path))
+
     def _append_rows(self, rows: Sequence[Row]) -> None:
         """Append ``rows`` in one transaction; a turn key that the log has already is passed over."""
         with self._writer.transaction("IMMEDIATE"):
@@ -214,6 +222,8 @@ class Journal:
                 spooled = read_spool(path)
             except FileNotFoundError:  # another process was faster
                 continue
+            except OSError as error:
+                raise StoreBroken(f"{path} cannot be read ({error.strerror}); check its owner and mode", path=str(path)) from error
             count += self._ingest(path.name, spooled.rows)
             if spooled.damaged:
                 self.quarantined += 1

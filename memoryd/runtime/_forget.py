@@ -48,10 +48,10 @@ class Forgetting:
             accepted = await self._kernel.sync_worker.run(erasures.begin, event, plan)
             self._kernel.bells.appended()
             erased, quoted, pending = await self._finish_all(erasures, timeout, own=accepted.seq or 0)
-        return Forgotten(len(selection.entries) + erased, pending, quoted, self._backups())
+        return Forgotten(len(selection.entries) + erased, pending, selection.quoted + quoted, self._backups())
 
     async def _select(self, erasures: Erasures, selector: Selector, timeout: float) -> Selection:
-        """The scan of the log; it only reads, so that a deadline may leave it behind."""
+        """The scan of the log, which a deadline may leave behind: nothing is erased yet."""
         try:
             with trio.fail_after(timeout):
                 return await self._kernel.sync_worker.run(erasures.select, selector, abandon=True)
@@ -60,8 +60,12 @@ class Forgetting:
 
     def _backups(self) -> tuple[str, ...]:
         """Files that memoryd knows and does not reach into."""
-        found = sorted(self._kernel.profile.directory.glob("*.backup"))
-        return tuple(f"{path} is a backup from before and still holds what was in it; delete it when you can" for path in found)
+        directory = self._kernel.profile.directory
+        backups, damaged = sorted(directory.glob("*.backup")), sorted(directory.glob("spool/quarantine/*"))
+        return (
+            *(f"{path} is a backup from before and still holds what was in it; delete it when you can" for path in backups),
+            *(f"{path} is damaged and may hold what was to go; delete it when you can" for path in damaged),
+        )
 
     async def resume(self, timeout: float) -> int:
         """Go on with forgets of earlier runs; returns how many are still pending."""

@@ -97,6 +97,6 @@ class Maintenance:
             await trio.sleep(_IDLE)
 
     def _tidy(self, idle: bool) -> None:
-        self._journal.ingest_spool()
         self._journal.trim_wal(idle=idle)
         self._kernel.privacy.write_pending()
+        self._journal.ingest_spool()
