@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 import attrs
 
@@ -69,11 +70,16 @@ def _one_batch(
 
 def encode_row(row: object) -> tuple[bytes, bool]:
     """The bytes of a row of a transcript; a row that the host changes at this moment is read again."""
+    try:
+        return raw_row(row)
+    except RuntimeError:
+        return _read_again(row)
+
+
+def _read_again(row: object) -> tuple[bytes, bool]:
     for _ in range(_RETRIES):
-        try:
+        with suppress(RuntimeError):
             return raw_row(row)
-        except RuntimeError:
-            continue
     return canonical_bytes(readable(row)), True
 
 

@@ -23,7 +23,6 @@ from memoryd.checkpoint._pages import (
 )
 from memoryd.core import DIGEST_SIZE
 from memoryd.errors import StoreCorrupt
-from memoryd.store import Row
 
 __all__ = ["Chain", "Identify", "Moved"]
 
@@ -61,9 +60,10 @@ class Chain:
     identify: Identify
     created: int
     id: int | None
-    position: Position
+    _position: Position
     share: bool = True
     pending: list[_Growth] = attrs.field(factory=list)
+    _followed: tuple[int, int] | None = None
     _seen: tuple[int, ...] = ()
     _erased: frozenset[bytes] | None = None
     _known: dict[bytes, Place] | None = None
@@ -83,32 +83,37 @@ class Chain:
         if len(rest):
             self.pending.append(self._grow(rest))
 
+    @property
+    def position(self) -> Position:
+        if self._followed is not None:  # worked out when asked for: most pages are only passed
+            number, at = self._followed
+            self._position = read_page(self.files.writer, self.files.sql, number).position(self.files.digests, at)
+            self._followed = None
+        return self._position
+
     def _follow(self, batch: Batch) -> Batch:
         done, contents = 0, b"".join(batch.contents)
         while done < len(batch):
-            rest = contents[done * DIGEST_SIZE :]
-            page, count = self._best_child(rest)
-            if page is None:
+            page, count = self._best_child(contents[done * DIGEST_SIZE :])
+            if not count:
                 break
-            self.position = page.position(self.files.digests, count)
+            self._followed = page, count
             done += count
         return batch.after(done)
 
-    def _best_child(self, contents: bytes) -> tuple[Page | None, int]:
-        """The page after :attr:`position` that has the most of ``contents``, and how many of its rows agree."""
-        self._seen, best, count = (), None, 0
-        for row in self._children():
-            page = Page(*row)
-            self._seen += (page.id,)
-            common = common_rows(page.contents, contents)
-            if common > count:
-                best, count = page, common
-        return best, count
+    def _best_child(self, contents: bytes) -> tuple[int, int]:
+        """The page after this position that has the most of ``contents``, and how many of its rows agree."""
+        children = self._children()
+        self._seen = tuple(page for page, _ in children)
+        agreeing = ((common_rows(stored, contents), page) for page, stored in children)
+        count, page = max(agreeing, default=(0, 0))
+        return page, count
 
-    def _children(self) -> list[Row]:
+    def _children(self) -> list[tuple[int, bytes]]:
         if self.id is None:
             return []
-        return self.files.writer.all(self.files.sql["children"], (self.id, self.position.page, self.position.at))
+        where = (self.id, *(self._followed or (self._position.page, self._position.at)))
+        return [(page, contents) for page, contents in self.files.writer.all(self.files.sql["children"], where)]
 
     # -- growing ------------------------------------------------------------------------------------------------------------
 
@@ -121,7 +126,7 @@ class Chain:
         stored = not fresh or (self.share and self._find_pack(digest) is not None)
         pack = None if stored else compressed(b"".join([batch.data[index] for index in fresh]))
         growth = _Growth(start, start, batch, nodes, flags, places, len(fresh), pack, digest)
-        growth.end = self.position = self._page(growth, 0, b"").position(digests, len(batch))
+        growth.end = self._position = self._page(growth, 0, b"").position(digests, len(batch))
         return growth
 
     def _place(self, batch: Batch, nodes: list[bytes], flags: bytearray) -> list[tuple[int, int, int]]:
@@ -189,7 +194,7 @@ class Chain:
             growth.page = self._insert(growth, growth.start.page if parent is None else parent)
             parent = growth.page.id
         if parent is not None:
-            self.position = attrs.evolve(self.position, page=parent)
+            self._position = attrs.evolve(self.position, page=parent)
 
     def _check_still_there(self) -> None:
         start = self.pending[0].start if self.pending else self.position

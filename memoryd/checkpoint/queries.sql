@@ -11,8 +11,7 @@ INSERT INTO chain (user, session, kind) VALUES (?, ?, ?)
 SELECT id, user, session, kind FROM chain WHERE user = ? ORDER BY id
 
 -- name: children
-SELECT id, chain, parent, at, created, first, evidence, degraded, base, node, contents, nodes, places, flags
-FROM page WHERE chain = ? AND parent = ? AND at = ? ORDER BY id
+SELECT id, contents FROM page WHERE chain = ? AND parent = ? AND at = ? ORDER BY id
 
 -- name: child_ids
 SELECT id FROM page WHERE chain = ? AND parent = ? AND at = ? ORDER BY id

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from _figures import figure, print_table
+from _figures import figure, median, print_table
 
 from memoryd.checkpoint import Archive
 from memoryd.core import Receipt, canonical_bytes, digester
@@ -23,7 +23,7 @@ from memoryd.store import Connection, Options, Schema, connect, open_profile, pr
 
 MESSAGES = 2000
 CHARACTERS = 560
-ROUNDS = 15
+ROUNDS = 25
 Rows = list[dict[str, Any]]
 
 _FLOOR = Schema(
@@ -89,22 +89,19 @@ class Ours:
 
 
 def run(rounds: int = ROUNDS) -> list[dict[str, Any]]:
-    """The three figures: ratios of the best of both sides, which take turns, so that a busy neighbour spoils neither."""
-    times: dict[str, list[float]] = {name: [] for name in ("floor first", "first", "floor again", "unchanged", "with 2 more")}
+    """The three figures: the ratio of ours to the floor in the median round, so that a neighbour that is busy for a while spoils nothing."""
     with tempfile.TemporaryDirectory() as home:
         floor, ours = Floor(Path(home)), Ours(Path(home))
         try:
-            for number in range(rounds):
-                for name, seconds in _round(floor, ours, number).items():
-                    times[name].append(seconds)
+            _round(floor, ours, -rounds)  # warms up both sides
+            done = [_round(floor, ours, number) for number in range(rounds)]
         finally:
             floor.close()
             ours.close()
-    best = {name: min(values) for name, values in times.items()}
     return [
-        _figure("checkpoint of 2,000 messages, first", 2.0, 1.3, best["first"], best["floor first"]),
-        _figure("checkpoint of 2,000 messages, again unchanged", 1.3, 1.1, best["unchanged"], best["floor again"]),
-        _figure("checkpoint of 2,000 messages, again with 2 more", 1.3, 1.1, best["with 2 more"], best["floor again"]),
+        _figure("checkpoint of 2,000 messages, first", 2.0, 1.3, done, "first", "floor first"),
+        _figure("checkpoint of 2,000 messages, again unchanged", 1.3, 1.1, done, "unchanged", "floor again"),
+        _figure("checkpoint of 2,000 messages, again with 2 more", 1.3, 1.1, done, "with 2 more", "floor again"),
     ]
 
 
@@ -126,8 +123,10 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def _figure(name: str, bar: float, stretch: float, ours: float, floor: float) -> dict[str, Any]:
-    return figure(name, bar, stretch, ours / floor, "x", f"{ours * 1000:.1f} ms to {floor * 1000:.1f} ms")
+def _figure(name: str, bar: float, stretch: float, rounds: list[dict[str, float]], ours: str, floor: str) -> dict[str, Any]:
+    got = median([done[ours] / done[floor] for done in rounds])
+    typical = {side: 1000 * median([done[side] for done in rounds]) for side in (ours, floor)}
+    return figure(name, bar, stretch, got, "x", f"{typical[ours]:.1f} ms to {typical[floor]:.1f} ms")
 
 
 if __name__ == "__main__":
