@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 import memoryd
-from memoryd import errors
+from memoryd import errors, testing
 from memoryd.cli._group import root
 from memoryd.core import config_keys
 from memoryd.settings import default_toml
@@ -83,6 +83,22 @@ def python_table() -> str:
     return "\n".join(lines)
 
 
+def testing_table() -> str:
+    """What ``memoryd.testing`` has."""
+    lines = ["| name | what |", "|---|---|"]
+    for name in sorted(name for name in vars(testing) if not name.startswith("_") and name[0].isalpha()):
+        found = getattr(testing, name)
+        if not inspect.ismodule(found):
+            lines.append(f"| `{name}` | {_plain(_summary(found))} |")
+    return "\n".join(lines)
+
+
+def _summary(found: object) -> str:
+    if not inspect.isclass(found) and not inspect.isfunction(found):
+        return str(found).replace("typing.", "")
+    return " ".join((inspect.getdoc(found) or "").split("\n\n")[0].split())
+
+
 def log_records() -> Iterator[tuple[str, str, str]]:
     """Every record that the program writes: its name, level and fields, found in the source."""
     for path in sorted([*(ROOT / "memoryd").rglob("*.py"), *(ROOT / "adapters").rglob("*.py")]):
@@ -105,6 +121,7 @@ DRAWN: Mapping[str, Callable[[], str]] = {
     "docs/reference/cli.md": command_sections,
     "docs/reference/python.md": python_table,
     "docs/reference/records.md": record_table,
+    "docs/reference/testing.md": testing_table,
 }
 
 

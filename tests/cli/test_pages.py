@@ -35,7 +35,7 @@ def test_the_tutorial_runs_as_it_stands(tmp_path: Path) -> None:
 
 
 def snippets() -> list[tuple[str, str]]:
-    return [(page, text) for page in ("README.md", "docs/howto/embed.md") for text in blocks(page, "python")]
+    return [(page, text) for page in ("README.md", "docs/howto/embed.md", "docs/reference/testing.md") for text in blocks(page, "python")]
 
 
 @pytest.mark.parametrize(("page", "text"), snippets(), ids=lambda part: part.splitlines()[0])
