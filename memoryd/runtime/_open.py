@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Literal
@@ -25,34 +24,13 @@ from memoryd.runtime._wake import Bells
 from memoryd.settings import load_config, resolve_home
 from memoryd.store import open_profile
 
-__all__ = ["OpenRuntime", "open_runtime"]
+__all__ = ["OpenRuntime"]
 
 _REOPEN = 1.0
 
 
-def open_runtime(
-    home: str | os.PathLike[str] | None = None,
-    profile: str = "default",
-    config: Config | Mapping[str, Any] | None = None,
-    *,
-    on_bug: Literal["contain", "raise"] | None = None,
-    vfs: str | None = None,
-) -> OpenRuntime:
-    """An async context manager that opens the memory of ``profile`` below ``home``.
-
-    ``home`` defaults to ``$MEMORYD_HOME``, else the user's data directory.  ``config`` is a :class:`~memoryd.Config` used as it is, or
-    a mapping of keys over what files and environment say.  ``on_bug="raise"`` ends the runtime at a bug in one of its tasks instead of
-    containing it (the default where ``memoryd.testing`` is loaded).  ``vfs`` names an SQLite VFS, for tests.
-
-    Raises :class:`ConfigError`, :class:`StoreError` and its subclasses, :class:`BackendNotFound`.
-    """
-    if on_bug is None:
-        on_bug = "raise" if "memoryd.testing" in sys.modules else "contain"
-    return OpenRuntime(home, profile, config, on_bug, vfs)
-
-
 class OpenRuntime:
-    """The context manager.  An error of the body leaves it as it is, not wrapped in a group."""
+    """What :func:`memoryd.open_runtime` gives.  An error of the body leaves it as it is, not wrapped in a group."""
 
     def __init__(
         self,

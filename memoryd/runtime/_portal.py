@@ -16,7 +16,7 @@ import attrs
 import trio
 
 from memoryd.errors import ClosedError, ForkedError, MemorydError
-from memoryd.runtime._open import open_runtime
+from memoryd.runtime._door import open_runtime
 from memoryd.runtime._runtime import Runtime
 
 __all__ = ["Job", "Portal"]
