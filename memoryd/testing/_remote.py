@@ -80,6 +80,8 @@ class FakeRemote:
         self.outage = outage
         self.rejects = rejects
         self.poisons = poisons
+        self.opens = 0
+        """How often ``open`` was called."""
         self.calls = 0
         """How often ``apply`` was called."""
         self.received: list[Entry] = []
@@ -109,6 +111,7 @@ class FakeRemote:
         return Availability(True)
 
     async def open(self) -> None:
+        self.opens += 1
         await self._meet(self.outage)
 
     async def aclose(self) -> None:
