@@ -213,6 +213,9 @@ class Memory:
     async def checkpoints(self, session: str | None = None, limit: int = 100) -> list[CheckpointInfo]:
         return await self._run(lambda rt: rt.checkpoints(session, limit))
 
+    async def checkpoint_info(self, id: str) -> CheckpointInfo:
+        return await self._run(lambda rt: rt.checkpoint_info(id))
+
     async def restore(self, id: str, *, attempt: int | None = None, full: bool = False) -> Restored:
         return await self._run(lambda rt: rt.restore(id, attempt=attempt, full=full))
 

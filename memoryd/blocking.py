@@ -198,6 +198,9 @@ class Memory:
     def checkpoints(self, session: str | None = None, limit: int = 100) -> list[CheckpointInfo]:
         return self._run(lambda rt: rt.checkpoints(session, limit))
 
+    def checkpoint_info(self, id: str) -> CheckpointInfo:
+        return self._run(lambda rt: rt.checkpoint_info(id))
+
     def restore(self, id: str, *, attempt: int | None = None, full: bool = False) -> Restored:
         return self._run(lambda rt: rt.restore(id, attempt=attempt, full=full))
 

@@ -142,12 +142,10 @@ def show(options: Options, id: str) -> int:
       memoryd checkpoint show 5f1c0e6a --json
     """
 
-    async def work(runtime: Runtime) -> list[CheckpointInfo]:
-        return await runtime.checkpoints(None, sys.maxsize)
+    async def work(runtime: Runtime) -> CheckpointInfo:
+        return await runtime.checkpoint_info(id)
 
-    found = next((info for info in run(options, work) if info.id == id), None)
-    if found is None:
-        return missing(options.json, f"no checkpoint of user {options.user_name!r} has the id {id!r}")
+    found = run(options, work)
     if options.json:
         write_json(to_json(found))
         return 0

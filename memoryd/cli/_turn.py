@@ -14,7 +14,7 @@ from memoryd.cli._group import Options, command, pass_options
 from memoryd.cli._lines import Document, read_documents
 from memoryd.cli._output import error_object, write_json
 from memoryd.cli._session import run
-from memoryd.errors import InvalidInput, JournalUnavailable, MemorydError, NotDurable
+from memoryd.errors import InvalidInput, JournalUnavailable, MemorydError
 
 if TYPE_CHECKING:
     from memoryd.core import Accepted
@@ -76,7 +76,7 @@ class Recorder:
         try:
             row = _checked(item)
             accepted, session = self._accept(row)
-            accepted = await self._settled(accepted)
+            accepted = await self.runtime.settled(accepted, self.wait)
         except MemorydError as error:
             return self._bad(line, error)
         answer = {"state": accepted.state, "seq": accepted.seq, "event_id": accepted.event_id, "turn_id": row.get("turn_id")}
@@ -96,17 +96,6 @@ class Recorder:
                 created_at=row.get("created_at"),
             )
         return accepted, session
-
-    async def _settled(self, accepted: Accepted) -> Accepted:
-        """A held turn once it is on disk, or as it is at the deadline."""
-        if accepted.state != "held":
-            return accepted
-        try:
-            await self.runtime.flush(self.wait)
-        except NotDurable:
-            return accepted
-        hit = await self.runtime.find(accepted.event_id)
-        return attrs.evolve(accepted, state="journaled", seq=hit.seq if hit else None, reason="")
 
     def _bad(self, line: int, error: MemorydError) -> bool:
         answer: dict[str, Any] = {"line": line, **error_object(error)}

@@ -42,12 +42,16 @@ class Checkpoints:
         shelf = self._kernel.gate.shelf
         return list(await self._kernel.archive_worker.run(lambda: shelf.list(user, session, count), abandon=True))
 
+    async def info(self, id: str) -> CheckpointInfo:
+        user = self._ingest.scope().need_user()
+        return await self._kernel.archive_worker.run(self._own, id, user, abandon=True)
+
     async def restore(self, id: str, attempt: int | None, full: bool) -> Restored:
         user = self._ingest.scope().need_user()
         shelf = self._kernel.gate.shelf
 
         def work() -> Restored:
-            return shelf.restore(self._own(id, user), attempt=attempt, full=full)
+            return shelf.restore(self._own(id, user).id, attempt=attempt, full=full)
 
         return await self._kernel.archive_worker.run(work, abandon=True)
 
@@ -56,13 +60,13 @@ class Checkpoints:
         shelf = self._kernel.gate.shelf
 
         def work() -> Verification:
-            return shelf.verify(None if id is None else self._own(id, user), on_progress)
+            return shelf.verify(None if id is None else self._own(id, user).id, on_progress)
 
         return await self._kernel.archive_worker.run(work, abandon=True)
 
-    def _own(self, id: str, user: str) -> str:
-        """The whole id of a checkpoint of ``user``; another user's is not found, whoever knows its id."""
+    def _own(self, id: str, user: str) -> CheckpointInfo:
+        """A checkpoint of ``user``; another user's is not found, whoever knows its id."""
         info = self._kernel.gate.shelf.show(id)
         if info.user != user:
             raise CheckpointNotFound("no checkpoint of this user has that id; see 'memoryd checkpoint list'")
-        return info.id
+        return info

@@ -42,29 +42,29 @@ _REFUSALS = {
 }
 
 
-def event_time(value: object, now: int) -> int:
-    """``created_at`` as microseconds: None is ``now``; an aware or naive (UTC) datetime, seconds since the epoch, or ISO 8601 text."""
+def event_time(value: object, now: int, field: str = "created_at") -> int:
+    """``value`` as microseconds: None is ``now``; an aware or naive (UTC) datetime, seconds since the epoch, or ISO 8601 text."""
     match value:
         case None:
             return now
         case datetime():
             return to_micros(value)
         case bool():
-            raise InvalidInput("created_at", "expected a time, got bool")
+            raise InvalidInput(field, "expected a time, got bool")
         case int() | float():
-            return _seconds(value)
+            return _seconds(value, field)
         case str():
             try:
                 return to_micros(datetime.fromisoformat(value))
             except ValueError:
-                raise InvalidInput("created_at", "expected ISO 8601, such as 2026-01-31T12:00:00Z") from None
+                raise InvalidInput(field, "expected ISO 8601, such as 2026-01-31T12:00:00Z") from None
         case _:
-            raise InvalidInput("created_at", f"expected a time, got {type(value).__name__}")
+            raise InvalidInput(field, f"expected a time, got {type(value).__name__}")
 
 
-def _seconds(value: float) -> int:
+def _seconds(value: float, field: str) -> int:
     if not 0 <= value < 253_402_300_800:  # the year 10000; also refuses NaN
-        raise InvalidInput("created_at", "expected seconds since the epoch, before the year 10000")
+        raise InvalidInput(field, "expected seconds since the epoch, before the year 10000")
     return int(value * 1_000_000)
 
 

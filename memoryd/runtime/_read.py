@@ -179,5 +179,5 @@ def make_query(
     scope: Scope, text: object, limit: object, as_of: object, session: str | None, labels: Mapping[str, str] | None
 ) -> Query:
     """A checked query of the scope's user; ``as_of`` takes what ``created_at`` takes."""
-    moment = None if as_of is None else event_time(as_of, 0)
+    moment = None if as_of is None else event_time(as_of, 0, "as_of")
     return Query(scope.need_user(), text, checked_limit(limit), moment, session, labels or {})

@@ -236,8 +236,9 @@ class Runtime:
         if id is not None:
             hit = await self._reading.find(scope, id)
             id, key = (None, hit.key) if hit is not None and hit.kind == "memory" else (id, key)
-        times = [None if moment is None else event_time(moment, 0) for moment in (since, until)]
-        selector = Selector(user, _ids(id), key, session, times[0], times[1], everything)
+        first = None if since is None else event_time(since, 0, "since")
+        end = None if until is None else event_time(until, 0, "until")
+        selector = Selector(user, _ids(id), key, session, first, end, everything)
         return await self._forgetting.forget(scope, selector, self.config.deadlines.drain)
 
     # -- durability ---------------------------------------------------------------------------------------------------------
@@ -319,6 +320,13 @@ class Runtime:
     async def checkpoints(self, session: str | None = None, limit: int = 100) -> list[CheckpointInfo]:
         """The checkpoints of the scope's user, newest first."""
         return await self._checkpoints.list(session, limit)
+
+    async def checkpoint_info(self, id: str) -> CheckpointInfo:
+        """One checkpoint of the scope's user with its attempts, by its id or a unique beginning of it (8 characters or more).
+
+        Raises :class:`CheckpointNotFound`.
+        """
+        return await self._checkpoints.info(id)
 
     async def restore(self, id: str, *, attempt: int | None = None, full: bool = False) -> Restored:
         """The rows of a checkpoint as they were given.  Raises :class:`CheckpointNotFound`."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import os
 import secrets
@@ -15,7 +13,7 @@ from pathlib import Path
 
 import attrs
 
-from memoryd.core import check_name
+from memoryd.core import profile_folder
 from memoryd.errors import ProfileMismatch, StoreCorrupt, StoreLocked, StoreReadOnly
 from memoryd.store._errors import os_errors
 from memoryd.store._filesystem import require_platform
@@ -38,9 +36,8 @@ class ProfileStore:
 
 
 def profile_directory(home: Path, name: str) -> Path:
-    """Where the profile ``name`` lives: lower-case base32 of the name's SHA-256, 26 characters, so any name is a safe path."""
-    digest = hashlib.sha256(check_name("profile", name).encode("utf-8", "surrogatepass")).digest()
-    return home / "profiles" / base64.b32encode(digest).decode("ascii")[:26].lower()
+    """Where the profile ``name`` lives below ``home``."""
+    return home / "profiles" / profile_folder(name)
 
 
 def open_profile(home: Path, name: str) -> ProfileStore:

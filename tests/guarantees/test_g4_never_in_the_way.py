@@ -46,6 +46,7 @@ CALLS: dict[str, Call] = {
     "checkpoint": lambda rt: rt.checkpoint([{"role": "user", "content": "hello"}]),
     "checkpoints": lambda rt: rt.checkpoints(),
     "restore": lambda rt: rt.restore("00" * 16),
+    "checkpoint_info": lambda rt: rt.checkpoint_info("00" * 16),
     "verify": lambda rt: rt.verify(),
     "status": lambda rt: rt.status(),
 }

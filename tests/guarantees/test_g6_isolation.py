@@ -32,6 +32,7 @@ READS: dict[str, Read] = {
     "history": lambda rt, ids: rt.history("animal"),
     "find": lambda rt, ids: rt.find(ids["turn"]),
     "checkpoints": lambda rt, ids: rt.checkpoints(),
+    "checkpoint_info": lambda rt, ids: rt.checkpoint_info(ids["checkpoint"]),
     "restore": _checkpoint_rows,
     "verify": lambda rt, ids: rt.verify(ids["checkpoint"]),
 }
