@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import Any, TypeAlias
 
 import attrs
 
 from memoryd.checkpoint._pages import ASSISTANT, DEGRADED, USER, Digests
 from memoryd.core import Digest, canonical_bytes, evidence_of, raw_row, readable
 
-__all__ = ["BATCH_BYTES", "Batch", "encode_row", "evidence_rows", "row_batches", "source_lines", "source_rows"]
+__all__ = ["BATCH_BYTES", "Batch", "Encode", "encode_row", "evidence_rows", "row_batches", "source_lines", "source_rows"]
 
 BATCH_BYTES = 128 * 1024
 _BATCH_ROWS = 4096
 _RETRIES = 100
 _CLOCK_EVERY = 64
+
+Encode: TypeAlias = Callable[[Any], tuple[bytes, bool]]
+"""The bytes of one row, and whether they are degraded."""
+
 _FLAGS = {"user": USER, "assistant": ASSISTANT}
 
 
@@ -41,9 +46,7 @@ class Batch:
         return Batch(self.rows[count:], rest, self.contents[count:], self.degraded[count:], sum(map(len, rest)))
 
 
-def row_batches(
-    rows: Sequence[object], encode: Callable[[object], tuple[bytes, bool]], digest: Digest, expired: Callable[[], bool]
-) -> Iterator[Batch]:
+def row_batches(rows: Sequence[object], encode: Encode, digest: Digest, expired: Callable[[], bool]) -> Iterator[Batch]:
     """Batches of about :data:`BATCH_BYTES`, until all ``rows`` are done or ``expired()``; the last one may be cut short by it."""
     start = 0
     while start < len(rows) and not expired():
@@ -52,9 +55,7 @@ def row_batches(
         yield batch
 
 
-def _one_batch(
-    rows: Sequence[object], start: int, encode: Callable[[object], tuple[bytes, bool]], digest: Digest, expired: Callable[[], bool]
-) -> Batch:
+def _one_batch(rows: Sequence[object], start: int, encode: Encode, digest: Digest, expired: Callable[[], bool]) -> Batch:
     data: list[bytes] = []
     degraded: list[bool] = []
     size = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import attrs
 
@@ -26,7 +27,8 @@ from memoryd.errors import StoreCorrupt
 
 __all__ = ["Chain", "Identify", "Moved"]
 
-Identify = Callable[[Digests, Batch, bytes], "tuple[list[bytes], bytearray]"]
+Identify: TypeAlias = Callable[[Digests, Batch, bytes], tuple[list[bytes], bytearray]]
+"""The node of each row after a node, and its flags."""
 
 
 class Moved(Exception):

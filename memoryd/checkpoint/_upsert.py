@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import attrs
 
-from memoryd.checkpoint._batches import Batch, encode_row, evidence_rows, row_batches, source_lines, source_rows
+from memoryd.checkpoint._batches import Encode, encode_row, evidence_rows, row_batches, source_lines, source_rows
 from memoryd.checkpoint._chain import Chain, Identify, Moved
 from memoryd.checkpoint._files import ROWS, SOURCE, Files, name_bytes, walk
 from memoryd.checkpoint._pages import ERASED, Position, count_rows, root_of
@@ -45,6 +45,7 @@ class Upsert:
         self._deadline = deadline
         self._soft = deadline - min(_MAX_RESERVE_S, _RESERVE * max(0.0, deadline - time.monotonic()))
         self._added = 0
+        self._chains: list[Chain] = []
 
     def run(self) -> Receipt:
         """Archive, prove and return the receipt.  Raises :class:`~memoryd.errors.DeadlineExceeded` or a ``StoreError``."""
@@ -60,59 +61,65 @@ class Upsert:
                 share = False
 
     def _run(self, share: bool) -> Receipt:
-        given = self._transcript
-        rows = self._chain(ROWS, evidence_rows, share)
-        for batch in row_batches(given.rows, encode_row, self._files.digests.row, self._expired):
-            self._feed(rows, batch)
-        self._stop_if_late(rows, len(given.rows))
-        if given.source is None:
+        self._chains = []
+        rows = self._take(ROWS, self._transcript.rows, encode_row, evidence_rows, share)
+        if self._transcript.source is None:
             return self._finish(rows, None)
-        lines = self._chain(SOURCE, source_rows, share)
-        split = source_lines(given.source)
-        for batch in row_batches(split, _as_it_is, self._files.digests.row, self._expired):
-            self._feed(lines, batch)
-        self._stop_if_late(lines, len(split), rows)
+        lines = self._take(SOURCE, source_lines(self._transcript.source), _as_it_is, source_rows, share)
         return self._finish(rows, lines)
+
+    def _take(self, kind: int, items: Sequence[Any], encode: Encode, identify: Identify, share: bool) -> Chain:
+        """Follow and grow one chain by ``items``; at the deadline store what there is, and raise."""
+        chain = self._chain(kind, identify, share)
+        for batch in row_batches(items, encode, self._files.digests.row, self._expired):
+            if self._pending_bytes() and self._pending_bytes() + batch.size > SLICE_BYTES:
+                self._store()
+            chain.feed(batch)
+        if chain.position.rows < len(items):
+            self._stop(chain, len(items))
+        return chain
 
     def _chain(self, kind: int, identify: Identify, share: bool) -> Chain:
         owner = (name_bytes(self._transcript.user), name_bytes(self._transcript.session), kind)
         found = self._files.writer.one(self._files.sql["find_chain"], owner)
         root = root_of(self._files.digests, *owner)
-        number = int(found[0]) if found else None
-        return Chain(self._files, owner, identify, self._transcript.at, number, root, share)
+        chain = Chain(self._files, owner, identify, self._transcript.at, int(found[0]) if found else None, root, share)
+        self._chains.append(chain)
+        return chain
 
-    def _feed(self, chain: Chain, batch: Batch) -> None:
-        if chain.pending and chain.pending_bytes + batch.size > SLICE_BYTES:
-            self._store(chain)
-        chain.feed(batch)
+    def _pending_bytes(self) -> int:
+        return sum(chain.pending_bytes for chain in self._chains)
 
     # -- storing ------------------------------------------------------------------------------------------------------------
 
-    def _store(self, *chains: Chain) -> None:
+    def _store(self) -> None:
         """One slice without an attempt: progress that the next call finds."""
         with self._transaction():
-            for chain in chains:
-                chain.write_pending()
-        with self._disowning(chains, None):
-            for chain in chains:
-                chain.prove_pending()
-        self._settle(chains)
+            self._write()
+        with self._disowning(None):
+            self._prove()
+        self._settle()
 
     def _finish(self, rows: Chain, lines: Chain | None) -> Receipt:
-        chains = (rows,) if lines is None else (rows, lines)
         with self._transaction():
-            for chain in chains:
-                chain.write_pending()
+            self._write()
             receipt, number, expected = self._add_attempt(rows, lines.position if lines is not None else None)
-        with self._disowning(chains, number):
-            for chain in chains:
-                chain.prove_pending()
+        with self._disowning(number):
+            self._prove()
             self._prove_attempt(number, expected)
-        self._settle(chains)
+        self._settle()
         return receipt
 
-    def _settle(self, chains: Sequence[Chain]) -> None:
-        for chain in chains:
+    def _write(self) -> None:
+        for chain in self._chains:
+            chain.write_pending()
+
+    def _prove(self) -> None:
+        for chain in self._chains:
+            chain.prove_pending()
+
+    def _settle(self) -> None:
+        for chain in self._chains:
             if chain.owner[2] == ROWS:
                 self._added += chain.fresh_rows
             chain.settle()
@@ -158,23 +165,25 @@ class Upsert:
             yield
 
     @contextmanager
-    def _disowning(self, chains: Sequence[Chain], attempt: int | None) -> Iterator[None]:
-        """What was committed and cannot be proven is taken back, as far as the disk lets us.  A proof reads one slice at most, and
-        belongs to its commit: no deadline stops it."""
+    def _disowning(self, attempt: int | None) -> Iterator[None]:
+        """What was committed and cannot be proven is taken back.  A proof reads one slice at most, and belongs to its commit: no
+        deadline stops it."""
         try:
             yield
         except BaseException:
-            try:
-                self._files.writer.set_busy_ms(self._left_ms())
-                with self._files.writer.transaction():
-                    if attempt is not None:
-                        self._files.writer.run(self._files.sql["drop_attempt"], (attempt,))
-                        self._files.writer.run(self._files.sql["drop_bare_checkpoints"])
-                    for chain in chains:
-                        chain.disown()
-            except StoreError:
-                pass  # the first error is the one to tell
+            with suppress(StoreError):  # as far as the disk lets us; the first error is the one to tell
+                self._take_back(attempt)
             raise
+
+    def _take_back(self, attempt: int | None) -> None:
+        writer, sql = self._files.writer, self._files.sql
+        writer.set_busy_ms(self._left_ms())
+        with writer.transaction():
+            if attempt is not None:
+                writer.run(sql["drop_attempt"], (attempt,))
+                writer.run(sql["drop_bare_checkpoints"])
+            for chain in self._chains:
+                chain.disown()
 
     # -- time ---------------------------------------------------------------------------------------------------------------
 
@@ -184,11 +193,9 @@ class Upsert:
     def _expired(self) -> bool:
         return time.monotonic() >= self._soft
 
-    def _stop_if_late(self, chain: Chain, total: int, *others: Chain) -> None:
-        if chain.position.rows >= total:
-            return
-        if chain.pending:
-            self._store(*others, chain)
+    def _stop(self, chain: Chain, total: int) -> None:
+        if self._pending_bytes():
+            self._store()
         done = chain.position.rows
         raise DeadlineExceeded(f"{self._files.path}: archived {done} of {total} rows by the deadline; the next call goes on from there")
 
