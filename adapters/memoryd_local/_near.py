@@ -13,7 +13,7 @@ from memoryd_local._rows import id_list
 __all__ = ["Limits", "LineRow", "lines_around"]
 
 LineRow: TypeAlias = tuple[int, int | None, int, int, int, int, int, int]
-"""id, session, place, tokens, flags, time, label, role."""
+"""n in its scope, session, place, tokens, flags, time, label, role."""
 
 
 @attrs.frozen(slots=True)
@@ -32,24 +32,26 @@ class Limits:
         return (self.as_of is None or row[5] <= self.as_of) and (self.labels is None or row[6] in self.labels)
 
 
-def lines_around(connection: Connection, sql: Mapping[str, str], best: Sequence[int], limits: Limits | None) -> list[LineRow]:
-    """The lines ``best`` and their neighbours up to two places away in the same session, each once.
+def lines_around(
+    connection: Connection, sql: Mapping[str, str], first: int, best: Sequence[int], limits: Limits | None
+) -> list[LineRow]:
+    """The lines ``best`` (n in the scope whose ids begin at ``first``) and their neighbours up to two places away in their sessions.
 
     Neighbours mostly arrived one after another, so that they stand side by side; only where other sessions came between they are
     looked up by place.
     """
-    near: dict[int, Any] = {row[0]: row for row in connection.all(sql["lines_near"], (id_list(best),))}
+    near: dict[int, Any] = {row[0]: row for row in connection.all(sql["lines_near"], (id_list(best), first)) if row[0] > 0}
     at = {(row[1], row[2]): row for row in near.values()}
     rows: dict[int, Any] = {}
     apart: list[int] = []
-    for id in best:
-        row = near[id]
-        rows[id] = row
+    for n in best:
+        row = near[n]
+        rows[n] = row
         if row[1] is not None:
             beside = [at[key] for step in (-2, -1, 1, 2) if (key := (row[1], row[2] + step)) in at]
             rows.update((one[0], one) for one in beside)
             if len(beside) < 4:
-                apart.append(id)
+                apart.append(n)
     if apart:
-        rows.update((row[0], row) for row in connection.all(sql["lines_beside"], (id_list(apart),)))
+        rows.update((row[0], row) for row in connection.all(sql["lines_beside"], (id_list(apart), first)))
     return [row for row in rows.values() if limits is None or limits.allow(row)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 import attrs
@@ -30,7 +31,8 @@ from memoryd_local._rows import ASSISTANT, USER, blob, span, text
 
 __all__ = ["Searcher"]
 
-_POSTINGS = 4000  # newest lines of a term that are looked at
+_LARGE = 20_000  # lines of a scope above which only the newest of a term are looked at
+_POSTINGS = 4000  # how many those are
 _COMPARED = 1000  # lines whose texts are compared with a quotation
 
 
@@ -58,6 +60,7 @@ class _Search:
         self._of = searcher
         self._query = query
         self._scope = scope
+        self._first, self._last = span(scope)
         self._total = lines
         self._average = tokens / max(lines, 1)
         self._labels = {row[0]: tuple(map(text, row[1:])) for row in self._all("labels_of_scope", scope)}
@@ -73,9 +76,10 @@ class _Search:
         worth = [idf(self._total, len(ids)) for ids in postings]
         best = anchors(postings, worth, max(ANCHORS, 2 * self._query.limit))
         quoting = self._quoting(asked, postings, worth) if asked.phrases else []
-        rows = lines_around(self._of.connection, self._of.sql, [*best, *quoting], self._limits)
+        rows = lines_around(self._of.connection, self._of.sql, self._first, [*best, *quoting], self._limits)
         lines = self._lines(rows, asked, quoting)
-        return self._reader.collect(rank(lines, postings, worth, asked, self._average), self._query)
+        ranked = rank(lines, postings, worth, asked, self._average)
+        return self._reader.collect((one._replace(id=self._first + one.id) for one in ranked), self._query)
 
     def _limits_of(self, query: Query) -> Limits | None:
         if query.as_of is None and query.session is None and not query.labels:
@@ -87,17 +91,21 @@ class _Search:
         labels = frozenset(row for row, names in self._labels.items() if _agrees(names, query.labels)) if query.labels else None
         return Limits(query.as_of, session, labels)
 
-    def _posting(self, term: Term) -> list[int]:
-        """The newest lines that have the term, newest first, within the query's limits."""
-        bounds = (_match(term), *span(self._scope), _POSTINGS)
-        if self._limits is None:
-            return [row[0] for row in self._all("postings", *bounds)]
-        return [row[0] for row in self._all("postings_within", *bounds, *self._limits.parameters())]
+    def _posting(self, term: Term) -> set[int]:
+        """The n of the newest lines that have the term, within the query's limits."""
+        bounds = (_match(term), self._first, self._last)
+        if self._limits is not None:
+            rows = self._all("postings_within", *bounds, _POSTINGS, *self._limits.parameters())
+        elif self._total > _LARGE:
+            rows = self._all("newest_postings", *bounds, _POSTINGS)
+        else:
+            rows = self._all("postings", *bounds)
+        return set(json.loads(f"[{rows[0][0] or ''}]"))
 
-    def _quoting(self, asked: Asked, postings: Sequence[Sequence[int]], worth: Sequence[float]) -> list[int]:
+    def _quoting(self, asked: Asked, postings: Sequence[set[int]], worth: Sequence[float]) -> list[int]:
         """The lines that have every quotation of the query word for word."""
-        said = self._reader.said(anchors(postings, worth, _COMPARED))
-        return [line for line, one in said.items() if asked.is_quoted_in(one.text, self._of.tokenize)]
+        said = self._reader.said(self._first + n for n in anchors(postings, worth, _COMPARED))
+        return [line - self._first for line, one in said.items() if asked.is_quoted_in(one.text, self._of.tokenize)]
 
     def _lines(self, rows: Sequence[LineRow], asked: Asked, quoting: Sequence[int]) -> list[Line]:
         """What ranking takes, with the flags that only this query gives."""
@@ -106,8 +114,8 @@ class _Search:
             marked[line] = marked.get(line, 0) | QUOTED
         spoken = self._spoken(asked.subject)
         return [
-            (id, session, place, tokens, flags | marked.get(id, 0) | spoken.get((role, label), 0), at)
-            for id, session, place, tokens, flags, at, label, role in rows
+            (n, session, place, tokens, flags | marked.get(n, 0) | spoken.get((role, label), 0), at)
+            for n, session, place, tokens, flags, at, label, role in rows
         ]
 
     def _spoken(self, subject: str | None) -> dict[tuple[int, int], int]:

@@ -7,14 +7,14 @@ import unicodedata
 
 __all__ = ["cut_end", "cut_start", "printable"]
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_SURROGATES = "[\ud800-\udfff]"
 _JOINER = "\u200d"
 _LOOKED_BACK = 64  # no character that is seen as one is longer
 
 
 def printable(text: str) -> str:
     """``text`` with each lone surrogate replaced by U+FFFD: encodable as UTF-8."""
-    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+    return text if text.isascii() else re.sub(_SURROGATES, "\ufffd", text)
 
 
 def cut_end(text: str, limit: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
@@ -19,7 +19,8 @@ from memoryd.recall._text import QUESTION, QUOTED, SPOKEN, TIMED
 
 __all__ = ["ANCHORS", "Line", "Scored", "Weights", "anchors", "idf", "rank"]
 
-ANCHORS = 100  # utterances whose neighbourhood is scored
+ANCHORS = 60  # utterances whose neighbourhood is scored
+_LEAST = 1e-4  # share of the best term's worth below which a term changes nothing
 _LONG = 100  # tokens above which a text earns no more by its size
 
 Line: TypeAlias = tuple[int, int | None, int, int, int, int]
@@ -60,21 +61,19 @@ def idf(total: int, found: int) -> float:
     return max(math.log((total - found + 0.5) / (found + 0.5)), 1e-6) if found < total else 1e-6
 
 
-def anchors(postings: Sequence[Sequence[int]], worth: Sequence[float], count: int = ANCHORS) -> list[int]:
+def anchors(postings: Sequence[Set[int]], worth: Sequence[float], count: int = ANCHORS) -> list[int]:
     """The ``count`` ids with the largest sum of the worth of the terms they have; ties go to the larger (newer) id.
 
     Rare terms go first: once ``count`` ids have more than all remaining terms together can give, new ids are out of the race.
     """
-    order = sorted(range(len(postings)), key=lambda term: -worth[term])
     remaining = math.fsum(worth)
     sums: dict[int, float] = {}
-    for term in order:
-        value = worth[term]
-        ids: Iterable[int] = postings[term]
-        if len(sums) >= count and _kth(sums, count) > remaining:
-            ids = sums.keys() & ids
-        for id in ids:
-            sums[id] = sums.get(id, 0.0) + value
+    for value, ids in sorted(zip(worth, postings, strict=True), key=lambda term: -term[0]):
+        known = sums.keys() & ids
+        for id in known:
+            sums[id] += value
+        if len(sums) < count or _kth(sums, count) <= remaining:
+            sums.update(dict.fromkeys(ids - known, value))
         remaining -= value
     return _largest(sums, count)
 
@@ -93,12 +92,12 @@ def _largest(sums: dict[int, float], count: int) -> list[int]:
 
 
 def rank(
-    lines: Sequence[Line], postings: Sequence[Sequence[int]], worth: Sequence[float], asked: Asked, average: float,
+    lines: Sequence[Line], postings: Sequence[Set[int]], worth: Sequence[float], asked: Asked, average: float,
     weights: Weights = WEIGHTS,
 ) -> Iterator[Scored]:
     """``lines`` (the anchors and their neighbours) with their scores, best first; ties: newest first.
 
-    ``postings`` and ``worth`` are by term; ``average`` is the mean number of tokens in the scope.
+    ``postings`` (the ids that have a term) and ``worth`` are by term; ``average`` is the mean number of tokens in the scope.
     """
     sums = _term_sums(lines, postings, worth, max(average, 1.0), weights)
     factors = _Factors(asked.dates, weights)
@@ -117,7 +116,7 @@ def rank(
             yield Scored(score, id, {"terms": sums[number], **factors.named(lines[number][4], lines[number][5])})
 
 
-def _must_have(lines: Sequence[Line], postings: Sequence[Sequence[int]], asked: Asked) -> set[int] | None:
+def _must_have(lines: Sequence[Line], postings: Sequence[Set[int]], asked: Asked) -> set[int] | None:
     """Who asks with a quotation alone, or with one word, wants what has it, and nothing from beside it; None: anything goes."""
     if asked.only_phrases:
         return {line[0] for line in lines if line[4] & QUOTED}
@@ -125,14 +124,17 @@ def _must_have(lines: Sequence[Line], postings: Sequence[Sequence[int]], asked: 
 
 
 def _term_sums(
-    lines: Sequence[Line], postings: Sequence[Sequence[int]], worth: Sequence[float], average: float, weights: Weights
+    lines: Sequence[Line], postings: Sequence[Set[int]], worth: Sequence[float], average: float, weights: Weights
 ) -> list[float]:
     """For each line the sum over terms of the root of the energy that the term has in it and around it."""
     index = {line[0]: number for number, line in enumerate(lines)}
     spread = _Spread(lines, weights)
     k, flat, slope = weights.saturation, 1 - weights.length, weights.length / average
     sums = [0.0] * len(lines)
+    least = _LEAST * max(worth)
     for ids, value in zip(postings, worth, strict=True):
+        if value < least:
+            continue
         energy: dict[int, float] = defaultdict(float)
         for id in index.keys() & ids:
             number = index[id]
@@ -153,8 +155,7 @@ class _Spread(dict[int, list[tuple[int, float]]]):
         self._steps = {False: ((-2, two), (-1, one), (1, one), (2, two))}
         self._steps[True] = ((-2, two), (-1, one), (1, one * weights.answer**2), (2, two))
         self._lines = lines
-        at = {(line[1], line[2]): number for number, line in enumerate(lines) if line[1] is not None}
-        self._at: dict[tuple[int | None, int], int] = dict(at)
+        self._at = {(line[1], line[2]): number for number, line in enumerate(lines)}  # a thread of None is never asked for
 
     def __missing__(self, number: int) -> list[tuple[int, float]]:
         _, thread, place, _, flags, _ = self._lines[number]

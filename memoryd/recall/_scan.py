@@ -41,7 +41,7 @@ def _ranked(said: Sequence[Said], asked: Asked, tokenize: Tokenize) -> list[tupl
     lines = [
         _line(number, one, indexed[number], _flags(one, stems[number], asked, tokenize)) for number, one in enumerate(said)
     ]
-    postings = [[number for number, have in enumerate(stems) if term.is_in(have)] for term in asked.terms]
+    postings = [{number for number, have in enumerate(stems) if term.is_in(have)} for term in asked.terms]
     worth = [idf(max(len(said), _LEAST_TOTAL), len(ids)) for ids in postings]
     ranked = rank(lines, postings, worth, asked, sum(one.tokens for one in indexed) / len(indexed))
     return [(said[one.id], one.score, one.why) for one in ranked]

@@ -9,7 +9,7 @@ from functools import lru_cache
 import attrs
 
 from memoryd.recall._language import Language
-from memoryd.recall._script import UNSPACED, pairs, vowel_marked
+from memoryd.recall._script import pairs, unspaced, vowel_marked
 from memoryd.recall._text import Tokenize, index_text, normal
 
 __all__ = ["MAX_TERMS", "UNNAMED", "NOTHING", "Asked", "Dates", "Phrase", "Term", "analyse"]
@@ -19,7 +19,6 @@ UNNAMED = frozenset({"", "default", "user", "assistant"})
 """What hosts put where they know no name: no actor of that name can be asked for."""
 _LOOKED_AT = 4096
 _WHOLE_WORD = 4  # characters up to which a run of a vowel-marked script is one word
-_RUNS = re.compile(f"({UNSPACED.pattern})")
 _QUOTED = re.compile('["\u201c\u201d]([^"\u201c\u201d]+)["\u201c\u201d]')
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _DAY_MONTH = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?([^\W\d_]+)|([^\W\d_]+)\s+(\d{1,2})(?:st|nd|rd|th)?\b", re.IGNORECASE)
@@ -138,7 +137,8 @@ def _meant(terms: Iterable[Term], names: Mapping[str, str], language: Language) 
 
 def _terms(text: str, tokenize: Tokenize) -> Iterator[Term]:
     """The terms of a text in order, duplicates included: words, and the runs of scripts without spaces in pieces."""
-    for index, part in enumerate(_RUNS.split(normal(text))):
+    plain = normal(text)
+    for index, part in enumerate([plain] if plain.isascii() else unspaced().split(plain)):
         yield from _run_terms(part, tokenize) if index % 2 else _words(part, tokenize)
 
 
@@ -193,7 +193,7 @@ def _name_words(actors: Iterable[str], language: Language, tokenize: Tokenize) -
 def _phrases(text: str, tokenize: Tokenize) -> tuple[Phrase, ...]:
     """Each balanced quotation that has two words or more (or is of a script without spaces)."""
     quoted = ((match[1], _stems(match[1], tokenize)) for match in _QUOTED.finditer(text))
-    return tuple(Phrase(_folded(inner) if UNSPACED.search(inner) else None, stems) for inner, stems in quoted if len(stems) > 1)
+    return tuple(Phrase(_folded(inner) if unspaced().search(inner) else None, stems) for inner, stems in quoted if len(stems) > 1)
 
 
 def _stems(text: str, tokenize: Tokenize) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from memoryd.recall._script import EMOJI, UNSPACED, emoji_word, pieces
+from memoryd.recall._script import emoji, emoji_word, pieces, unspaced
 
 __all__ = ["QUESTION", "QUOTED", "SPOKEN", "TIMED", "TOKENIZER", "Indexed", "Tokenize", "index_text", "normal", "prepare"]
 
@@ -26,9 +26,9 @@ Tokenize: TypeAlias = Callable[[bytes], list[tuple[int, int, str]]]
 
 _ANY_WORD = re.compile(r"[^\W_]+")
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
-_GREEK_CYRILLIC = re.compile("[\u0370-\u052f\u1f00-\u1fff]")
-_ACCENTS = re.compile("[\u0300-\u036f]")
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_GREEK_CYRILLIC = "[\u0370-\u052f\u1f00-\u1fff]"
+_ACCENTS = "[\u0300-\u036f]"
+_SURROGATES = "[\ud800-\udfff]"
 _WORDS = bytes(code if chr(code).isalnum() and code < 128 else 32 for code in range(256))  # anything else is a space
 
 
@@ -50,7 +50,7 @@ def prepare(text: str) -> Indexed:
 def index_text(text: str) -> str:
     """``text`` as it is indexed and searched: encodable as UTF-8, without NUL, cut for scripts without spaces."""
     plain = normal(text)
-    return plain if plain.isascii() else UNSPACED.sub(lambda run: pieces(run[0]), plain)
+    return plain if plain.isascii() else unspaced().sub(lambda run: pieces(run[0]), plain)
 
 
 def normal(text: str) -> str:
@@ -58,11 +58,11 @@ def normal(text: str) -> str:
     spaced = text.replace("\0", " ") if "\0" in text else text
     if spaced.isascii():
         return spaced
-    composed = unicodedata.normalize("NFKC", _SURROGATES.sub(" ", spaced))
-    return EMOJI.sub(emoji_word, _without_accents(composed) if _GREEK_CYRILLIC.search(composed) else composed)
+    composed = unicodedata.normalize("NFKC", re.sub(_SURROGATES, " ", spaced))
+    return emoji().sub(emoji_word, _without_accents(composed) if re.search(_GREEK_CYRILLIC, composed) else composed)
 
 
 def _without_accents(text: str) -> str:
     """The tokenizer folds accents of Latin letters only; this folds those of Greek and Cyrillic ones as well."""
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))
+    return unicodedata.normalize("NFC", re.sub(_ACCENTS, "", unicodedata.normalize("NFD", text)))
 
