@@ -125,12 +125,13 @@ ORPHAN = """
 import os, sys, time, warnings
 from pathlib import Path
 from memoryd.runtime._owner import Owner
+warnings.simplefilter("ignore", DeprecationWarning)
 owner = Owner(Path(sys.argv[1]))
 assert owner.hold()
-if os.fork() == 0:
-    print(os.getpid(), flush=True)
-    time.sleep(600)
-print("parent", flush=True)
+child = os.fork()
+if child:
+    print(child, flush=True)
+os.close(1)
 time.sleep(600)
 """
 
@@ -139,13 +140,12 @@ def test_the_child_of_a_fork_does_not_keep_a_dead_owners_lock(tmp_path: Path) ->
     script = tmp_path / "orphan.py"
     script.write_text(ORPHAN)
     with CrashChild([script, tmp_path]) as process:
-        orphan = next(int(line) for line in process.wait_for(2) if line != "parent")
-        heir = Owner(tmp_path)
-        assert not heir.hold()
-        os.kill(process.pid, 9)
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        orphan = int(process.wait_for(1)[0])
         try:
+            heir = Owner(tmp_path)
+            assert not heir.hold()
+            process.kill()
             assert heir.hold()
-        finally:
             heir.close()
+        finally:
             os.kill(orphan, 9)
