@@ -131,7 +131,7 @@ def _term_sums(
     spread = _Spread(lines, weights)
     k, flat, slope = weights.saturation, 1 - weights.length, weights.length / average
     sums = [0.0] * len(lines)
-    least = _LEAST * max(worth)
+    least = _LEAST * max((value for ids, value in zip(postings, worth, strict=True) if ids), default=0.0)
     for ids, value in zip(postings, worth, strict=True):
         if value < least:
             continue

@@ -19,11 +19,13 @@ UNNAMED = frozenset({"", "default", "user", "assistant"})
 """What hosts put where they know no name: no actor of that name can be asked for."""
 _LOOKED_AT = 4096
 _WHOLE_WORD = 4  # characters up to which a run of a vowel-marked script is one word
-_QUOTED = re.compile('["\u201c\u201d]([^"\u201c\u201d]+)["\u201c\u201d]')
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-_DAY_MONTH = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?([^\W\d_]+)|([^\W\d_]+)\s+(\d{1,2})(?:st|nd|rd|th)?\b", re.IGNORECASE)
-_ISO_DATE = re.compile(r"\b((?:19|20)\d\d)-(\d\d)-(\d\d)\b")
-_CAPITAL_WORD = re.compile(r"\b[^\W\d_]+")
+# Patterns are compiled at the first query (re keeps them), not at import.
+_QUOTED = '["\u201c\u201d]([^"\u201c\u201d]+)["\u201c\u201d]'
+_YEAR = r"\b(?:19|20)\d\d\b"
+_DAY_MONTH = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?([^\W\d_]+)", re.IGNORECASE)
+_MONTH_DAY = re.compile(r"\b([^\W\d_]+)\s+(\d{1,2})(?:st|nd|rd|th)?\b", re.IGNORECASE)
+_ISO_DATE = r"\b((?:19|20)\d\d)-(\d\d)-(\d\d)\b"
+_CAPITAL_WORD = r"\b[^\W\d_]+"
 
 
 @attrs.frozen(slots=True)
@@ -117,7 +119,7 @@ def analyse(text: str, language: Language, tokenize: Tokenize, actors: Iterable[
     if not kept:
         return NOTHING
     phrases = _phrases(looked_at, tokenize)
-    unquoted = _meant(_terms(_QUOTED.sub(" ", looked_at), tokenize), names, language) if phrases else []
+    unquoted = _meant(_terms(re.sub(_QUOTED, " ", looked_at), tokenize), names, language) if phrases else []
     families = _families(language, tokenize)
     return Asked(
         terms=tuple({term.stem: term for term in (families.get(term.stem, term) for term in kept)}.values())[:MAX_TERMS],
@@ -192,8 +194,12 @@ def _name_words(actors: Iterable[str], language: Language, tokenize: Tokenize) -
 
 def _phrases(text: str, tokenize: Tokenize) -> tuple[Phrase, ...]:
     """Each balanced quotation that has two words or more (or is of a script without spaces)."""
-    quoted = ((match[1], _stems(match[1], tokenize)) for match in _QUOTED.finditer(text))
-    return tuple(Phrase(_folded(inner) if unspaced().search(inner) else None, stems) for inner, stems in quoted if len(stems) > 1)
+    quoted = ((match[1], _stems(match[1], tokenize)) for match in re.finditer(_QUOTED, text))
+    return tuple(Phrase(_folded(inner) if _has_run(inner) else None, stems) for inner, stems in quoted if len(stems) > 1)
+
+
+def _has_run(text: str) -> bool:
+    return not text.isascii() and unspaced().search(text) is not None
 
 
 def _stems(text: str, tokenize: Tokenize) -> tuple[str, ...]:
@@ -205,16 +211,16 @@ def _folded(text: str) -> str:
 
 
 def _dates(text: str, language: Language) -> Dates:
-    years = {int(year) for year in _YEAR.findall(text)}
-    months = {number for word in _CAPITAL_WORD.findall(text) if word[0].isupper() and (number := language.months.get(word.lower()))}
+    years = {int(year) for year in re.findall(_YEAR, text)}
+    months = {number for word in re.findall(_CAPITAL_WORD, text) if word[0].isupper() and (number := language.months.get(word.lower()))}
     days = set(_days(text, language.months))
-    for _, month, day in _ISO_DATE.findall(text):
+    for _, month, day in re.findall(_ISO_DATE, text):
         months.add(int(month))
         days.add(int(day))
     return Dates(frozenset(years), frozenset(months), frozenset(days))
 
 
 def _days(text: str, months: Mapping[str, int]) -> Iterator[int]:
-    for before, month_after, month_before, after in _DAY_MONTH.findall(text):
-        if (month_after or month_before).lower() in months:
-            yield int(before or after)
+    """The numbers that stand beside the name of a month."""
+    beside = [*_DAY_MONTH.findall(text), *((day, month) for month, day in _MONTH_DAY.findall(text))]
+    return (int(day) for day, month in beside if month.lower() in months)

@@ -9,7 +9,20 @@ from typing import Any
 import pytest
 
 from memoryd.core import (
-    BackendContext, Cursor, Deletion, Edit, Entry, Event, Forget, Hit, MemoryWrite, Outcome, Query, Scope, Turn, new_event_id,
+    BackendContext,
+    Cursor,
+    Deletion,
+    Edit,
+    Entry,
+    Event,
+    Forget,
+    Hit,
+    MemoryWrite,
+    Outcome,
+    Query,
+    Scope,
+    Turn,
+    new_event_id,
 )
 from memoryd.store import open_profile
 from memoryd_local import LocalBackend, create

@@ -31,7 +31,7 @@ async def test_a_turn_a_memory_and_an_edit_leave_no_byte(local: Local) -> None:
     assert await local.backend.history("ada", "animal") == []
     await local.backend.erase_traces()
     await local.backend.aclose()
-    assert {word: files_with(local.path, word) for word in WORDS} == dict.fromkeys(WORDS, [])
+    assert {word: files_with(local.path, word) for word in WORDS} == {word: [] for word in WORDS}
 
 
 async def test_forgetting_an_edit_brings_the_original_back(local: Local) -> None:
