@@ -29,9 +29,8 @@ class Kind(Protocol):
         ...
 
 
-@attrs.frozen(slots=True)
 class Flag:
-    expected: str = "true or false"
+    expected = "true or false"
 
     def check(self, value: object) -> bool:
         if not isinstance(value, bool):
@@ -62,9 +61,8 @@ class Whole:
         return self.check(int(text.strip()))
 
 
-@attrs.frozen(slots=True)
 class Seconds:
-    expected: str = "a number of seconds above 0"
+    expected = "a number of seconds above 0"
 
     def check(self, value: object) -> float:
         if not isinstance(value, int | float) or isinstance(value, bool):
@@ -94,9 +92,8 @@ class Choice:
         return self.check(text.strip().lower())
 
 
-@attrs.frozen(slots=True)
 class Text:
-    expected: str = "text"
+    expected = "text"
 
     def check(self, value: object) -> str:
         if not isinstance(value, str) or "\0" in value:
@@ -106,9 +103,8 @@ class Text:
     parse = check
 
 
-@attrs.frozen(slots=True)
 class Name:
-    expected: str = "the name of a backend"
+    expected = "the name of a backend"
 
     def check(self, value: object) -> str:
         if not isinstance(value, str) or not value.strip() or "\0" in value:
@@ -118,9 +114,8 @@ class Name:
     parse = check
 
 
-@attrs.frozen(slots=True)
 class Names:
-    expected: str = "a list of names of backends"
+    expected = "a list of names of backends"
 
     def check(self, value: object) -> tuple[str, ...]:
         if not isinstance(value, list | tuple):
@@ -131,9 +126,8 @@ class Names:
         return self.check([part for part in text.split(",") if part.strip()])
 
 
-@attrs.frozen(slots=True)
 class Floor:
-    expected: str = '"auto" or a whole number of bytes'
+    expected = '"auto" or a whole number of bytes'
 
     def check(self, value: object) -> int | Literal["auto"]:
         return "auto" if value == "auto" else Whole().check(value)

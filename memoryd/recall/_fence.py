@@ -36,8 +36,8 @@ def fence(lines: str, marker: str) -> str:
 
 def escape(text: str, marker: str) -> str:
     """``text`` on one line that can neither open nor close anything: no tag, no marker, no role label at a line's start."""
-    one_line = " ".join(printable(text).split())
-    return re.sub(_UNSEEN, "", one_line).replace(marker, "").replace("<", "&lt;")
+    one_line = re.sub(_UNSEEN, "", " ".join(printable(text).split()))
+    return one_line.replace(marker, "\u2026").replace("<", "&lt;")
 
 
 def strip_echo(text: str, marker: str) -> str:

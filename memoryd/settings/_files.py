@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,17 +43,24 @@ def read_file(path: Path) -> Source | None:
     """The settings of one file, or None where it does not exist.  Raises :class:`ConfigError`, one line."""
     try:
         data = _read_bytes(path)
-        return read_mapping(one_line(path), tomllib.loads(data.decode("utf-8")))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise ConfigError(f"{one_line(path)}: cannot be read: {error.strerror}") from None
+    return _from_toml(one_line(path), data)
+
+
+def _from_toml(where: str, data: bytes) -> Source:
+    import tomllib  # only where there is a file
+
+    try:
+        return read_mapping(where, tomllib.loads(data.decode("utf-8")))
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{one_line(path)}: is not UTF-8 text (byte {error.start})") from None
+        raise ConfigError(f"{where}: is not UTF-8 text (byte {error.start})") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{one_line(path)}: is not valid TOML: {one_line(error)}") from None
+        raise ConfigError(f"{where}: is not valid TOML: {one_line(error)}") from None
     except RecursionError:
-        raise ConfigError(f"{one_line(path)}: is not valid TOML: nested too deeply") from None
+        raise ConfigError(f"{where}: is not valid TOML: nested too deeply") from None
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -9,8 +9,8 @@ from memoryd.errors import ConfigError
 
 __all__ = ["refuse_secrets"]
 
-_SECRET = re.compile(r"(^|[_-])(api_?key|key|token|secret|passw(or)?d|passphrase|credentials?)$", re.IGNORECASE)
-_USERINFO = re.compile(r"://[^/@\s]*:[^/@\s]+@")
+_SECRET = r"(?i)(^|[_-])(api_?key|key|token|secret|passw(or)?d|passphrase|credentials?)$"
+_USERINFO = r"://[^/@\s]*:[^/@\s]+@"
 
 
 def refuse_secrets(where: str, path: str, value: object) -> None:
@@ -22,7 +22,7 @@ def refuse_secrets(where: str, path: str, value: object) -> None:
     elif isinstance(value, list):
         for item in value:
             refuse_secrets(where, path, item)
-    elif _SECRET.search(name) or (isinstance(value, str) and _USERINFO.search(value)):
+    elif re.search(_SECRET, name) or (isinstance(value, str) and re.search(_USERINFO, value)):
         raise ConfigError(
             f"{where}: {path}: a secret does not belong into the configuration; "
             f'name the variable or the file that holds it: {name}_env = "VARIABLE" or {name}_file = "/path"'
