@@ -36,6 +36,8 @@ SCHEMA = Schema("log", load_migrations("memoryd.journal"))
 _APPEND = SQL["append"]
 _BUSY_MS = 5  # the longest an append waits for another process's lock before the event is held
 _OPEN_BUSY_MS = 500
+_KEEPER_BUSY_MS = 100
+_FAR = 4  # times its cap that a WAL may grow under a stream of appends
 _SETTLED = 4096  # held events whose seq is remembered for whoever waits for it
 _RETRY_ROWS = 64
 _RETRY_BYTES = 1 << 20
@@ -67,9 +69,10 @@ class Journal:
         self._lock = threading.Lock()
         self._read_lock = threading.Lock()
         prepare(self.path, SCHEMA, profile, vfs=vfs)
-        self._writer = connect(self.path, Options(synchronous="NORMAL", busy_ms=_BUSY_MS, autocheckpoint=0), vfs=vfs)
+        hot = Options(synchronous="NORMAL", busy_ms=_BUSY_MS, autocheckpoint=0, wal_limit=limits.wal_cap_bytes)
+        self._writer = connect(self.path, hot, vfs=vfs)
         self._reader = connect(self.path, Options(readonly=True, busy_ms=2000), vfs=vfs)
-        self._keeper = connect(self.path, Options(synchronous="NORMAL", busy_ms=100, autocheckpoint=0), vfs=vfs)
+        self._keeper = connect(self.path, Options(synchronous="NORMAL", busy_ms=_KEEPER_BUSY_MS, autocheckpoint=0), vfs=vfs)
         self._barrier = WalBarrier(self.path) if fdatasync is None else WalBarrier(self.path, fdatasync=fdatasync)
         self._barrier_lock = threading.Lock()
         self._keep_lock = threading.Lock()
@@ -288,11 +291,26 @@ class Journal:
         self._barrier.recovered()
 
     def trim_wal(self, *, idle: bool = False) -> None:
-        """Copy the WAL into the file when it is above its cap, or when nothing else is going on; never waits for a reader."""
-        size = wal_size(self.path)
-        if size > self._limits.wal_cap_bytes or (idle and size):
+        """Copy the WAL into the file when it is above its cap, or when nothing else is going on; never waits for a reader.
+
+        A WAL begins anew only in a pause between appends.  One that has grown far beyond its cap makes that pause: appends are held.
+        """
+        size, cap = wal_size(self.path), self._limits.wal_cap_bytes
+        if size > cap or (idle and size):
             with self._keep_lock:
                 self._keeper.checkpoint("PASSIVE")
+        if size > _FAR * cap and wal_size(self.path) > cap:
+            self._cut_wal()
+
+    def _cut_wal(self) -> None:
+        with self._keep_lock:
+            self._keeper.set_busy_ms(0)
+            try:
+                self._keeper.checkpoint("TRUNCATE")
+            except StoreLocked:  # a reader pins it: the next look tries again
+                return
+            finally:
+                self._keeper.set_busy_ms(_KEEPER_BUSY_MS)
 
     def truncate_wal(self) -> bool:
         """After an erasure: no byte of a cleared payload stays in the WAL.  False where a reader pins it."""

@@ -22,13 +22,14 @@ class Options:
     """How a connection behaves.
 
     ``synchronous`` NORMAL leaves fsync to a barrier, FULL syncs each commit.  ``busy_ms`` is how long a statement waits for another
-    process's lock.  ``autocheckpoint`` is in pages, 0 for never.  ``cache_kib`` bounds the page cache.  A ``readonly`` connection
-    refuses every write.
+    process's lock.  ``autocheckpoint`` is in pages, 0 for never.  ``wal_limit`` is how many bytes a write-ahead log may keep when it
+    begins anew.  ``cache_kib`` bounds the page cache.  A ``readonly`` connection refuses every write.
     """
 
     synchronous: Synchronous = "NORMAL"
     busy_ms: int = 2000
     autocheckpoint: int = 1000
+    wal_limit: int = 8 << 20
     cache_kib: int = 8192
     readonly: bool = False
 
@@ -40,6 +41,7 @@ def apply_pragmas(raw: apsw.Connection, options: Options) -> None:
     synchronous(raw, options.synchronous)
     sync_to_the_platter(raw)
     autocheckpoint(raw, options.autocheckpoint)
+    wal_limit(raw, options.wal_limit)
     cache_size(raw, options.cache_kib)
     temp_store(raw)
     no_mmap(raw)
@@ -77,6 +79,11 @@ def sync_to_the_platter(raw: apsw.Connection) -> None:
 def autocheckpoint(raw: apsw.Connection, pages: int) -> None:
     """A commit that also checkpoints is slow at random; hot connections turn it off and checkpoint elsewhere."""
     _set(raw, "wal_autocheckpoint", pages, pages)
+
+
+def wal_limit(raw: apsw.Connection, size: int) -> None:
+    """A log that grew while a reader pinned it shrinks at the first commit after the reader's end, and not only at the last close."""
+    _set(raw, "journal_size_limit", size, size)
 
 
 def cache_size(raw: apsw.Connection, kib: int) -> None:

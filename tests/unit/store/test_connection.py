@@ -19,10 +19,13 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (Options(), {"synchronous": 1, "busy_timeout": 2000, "wal_autocheckpoint": 1000, "cache_size": -8192, "query_only": 0}),
         (
-            Options(synchronous="FULL", busy_ms=5, autocheckpoint=0, cache_kib=64, readonly=True),
-            {"synchronous": 2, "busy_timeout": 5, "wal_autocheckpoint": 0, "cache_size": -64, "query_only": 1},
+            Options(),
+            {"synchronous": 1, "busy_timeout": 2000, "wal_autocheckpoint": 1000, "journal_size_limit": 8 << 20, "cache_size": -8192, "query_only": 0},
+        ),
+        (
+            Options(synchronous="FULL", busy_ms=5, autocheckpoint=0, wal_limit=4096, cache_kib=64, readonly=True),
+            {"synchronous": 2, "busy_timeout": 5, "wal_autocheckpoint": 0, "journal_size_limit": 4096, "cache_size": -64, "query_only": 1},
         ),
     ],
 )
