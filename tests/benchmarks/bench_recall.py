@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
@@ -75,7 +75,7 @@ async def measure(store: Store, size: int) -> tuple[float, float]:
     scopes = dict(store.bare.execute("SELECT name, id FROM scope").fetchall())
     found: dict[str, list[float]] = {"recall": [], "floor": []}
     language, tokenize = language_named("en"), tokenizer()
-    for number in range(QUERIES):
+    for _ in range(QUERIES):
         user = chooser.choice(users(store.rows, size))
         text = " ".join(chooser.sample(chooser.choice(POOL).split(), chooser.randint(3, 8)))
         match = " OR ".join(f'"{term.words[0]}"' for term in analyse(text, language, tokenize).terms)
