@@ -43,7 +43,7 @@ _READERS = 2
 _CAPABILITIES: frozenset[Capability] = frozenset({"turns", "memories", "recall", "query", "list", "delete", "history", "forget"})
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class ReadSide:
     """What a reading thread holds."""
 
@@ -101,7 +101,15 @@ class LocalBackend:
         return await self._writer.write(lambda side: side.project(entries))
 
     async def erase_traces(self) -> None:
-        await self._writer.write(WriteSide.erase_traces)
+        """Merge the index, so that no old part of it holds a forgotten word, and empty the write-ahead log.
+
+        It goes in slices between which events are applied.  Raises :class:`~memoryd.errors.BackendTransient` where another process
+        is in the way; calling again begins anew.
+        """
+        more = await self._writer.write(lambda side: side.merge_index(begin=True))
+        while more:
+            more = await self._writer.write(lambda side: side.merge_index(begin=False))
+        await self._writer.write(WriteSide.empty_log)
 
     async def check_index(self) -> None:
         """Compare the full-text index with itself, whole; raises :class:`~memoryd.errors.BackendTransient` where it is damaged."""

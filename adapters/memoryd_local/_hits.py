@@ -58,7 +58,7 @@ class _Value(NamedTuple):
         return self.since <= as_of and (self.until is None or as_of < self.until)
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class HitReader:
     """Reads what belongs to lines, for the backend ``name``; ``labels`` are the names of agent, workspace and platform by row."""
 

@@ -13,7 +13,7 @@ from memoryd_local._rows import blob, text
 __all__ = ["Names", "ScopeRow", "SessionRow"]
 
 
-@attrs.define(slots=True)
+@attrs.define(slots=True, eq=False, repr=False)
 class ScopeRow:
     id: int
     next: int
@@ -32,7 +32,7 @@ class ScopeRow:
         return line
 
 
-@attrs.define(slots=True)
+@attrs.define(slots=True, eq=False, repr=False)
 class SessionRow:
     id: int
     places: int

@@ -17,7 +17,7 @@ from memoryd_local._rows import WRITE, blob, text
 __all__ = ["Reader"]
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class Reader:
     """Answers everything but recall for the backend ``name``."""
 

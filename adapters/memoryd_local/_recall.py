@@ -36,7 +36,7 @@ _POSTINGS = 4000  # how many those are
 _COMPARED = 1000  # lines whose texts are compared with a quotation
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class Searcher:
     """Answers queries of the backend ``name`` from the connection's current snapshot."""
 

@@ -13,10 +13,12 @@ from memoryd_local._project import project, read_cursor
 
 __all__ = ["WriteSide"]
 
+_SLICE = 64  # pages of the index that one write transaction merges
+_NO_WORK = 1  # changes that the command itself counts for
 _TABLES = ("clear_event", "clear_line", "clear_memory", "clear_edit", "clear_session", "clear_label", "clear_scope")
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class WriteSide:
     """The writing connection and its work; one thread."""
 
@@ -35,13 +37,20 @@ class WriteSide:
             self.connection.run(self.sql["touch_cursor"])
         self.position()
 
-    def erase_traces(self) -> None:
-        """Merge the index, so that no old segment holds a forgotten word, and empty the write-ahead log into the file.
+    def merge_index(self, *, begin: bool) -> bool:
+        """One short slice of merging the whole index into one segment, which leaves out what was deleted; False: all done.
+
+        ``begin`` marks everything that is there now to be merged; later slices go on with that.
+        """
+        with self.connection.transaction("IMMEDIATE"):
+            changes = self.connection.run(self.sql["merge_index"], (-_SLICE if begin else _SLICE,))
+        return changes > _NO_WORK
+
+    def empty_log(self) -> None:
+        """Move the write-ahead log into the file and cut it to nothing.
 
         Raises :class:`~memoryd.errors.StoreLocked` where a reader of another process still holds the log: call again later.
         """
-        with self.connection.transaction("IMMEDIATE"):
-            self.connection.run(self.sql["optimize_index"])
         left, moved = self.connection.checkpoint("TRUNCATE")
         if left != moved:
             path = str(self.connection.path)

@@ -261,9 +261,6 @@ SELECT (SELECT count(*) FROM event WHERE kind = 1),
 -- name: merge_index
 INSERT INTO fts (fts, rank) VALUES ('merge', ?);
 
--- name: optimize_index
-INSERT INTO fts (fts) VALUES ('optimize');
-
 -- name: check_index
 INSERT INTO fts (fts) VALUES ('integrity-check');
 

@@ -34,6 +34,21 @@ async def test_a_turn_a_memory_and_an_edit_leave_no_byte(local: Local) -> None:
     assert {word: files_with(local.path, word) for word in WORDS} == {word: [] for word in WORDS}
 
 
+@pytest.mark.parametrize("batches", [1, 2, 5, 17, 40])
+async def test_no_byte_is_left_whatever_the_index_consists_of(local: Local, batches: int) -> None:
+    """One segment or many, in the middle of them, at their end."""
+    targets = []
+    for number in range(batches):
+        await local.turn(f"filler {number} " + " ".join(f"word{number}x{n}" for n in range(200)), session=f"f{number}")
+        if number in (0, batches // 2, batches - 1):
+            targets.append(await local.turn(f"the zanzibar plan {number}", "quokka"))
+    await local.forget(*targets)
+    await local.backend.erase_traces()
+    await local.backend.check_index()
+    await local.backend.aclose()
+    assert {word: files_with(local.path, word) for word in WORDS[:2]} == {word: [] for word in WORDS[:2]}
+
+
 async def test_forgetting_an_edit_brings_the_original_back(local: Local) -> None:
     turn = await local.turn("original words", "answer")
     first = await local.edit(turn, user="first correction")
