@@ -24,7 +24,7 @@ from memoryd.core import (
 )
 from memoryd.errors import ScopeMissing
 from memoryd.store import Connection
-from memoryd_local._erase import erase_known, forget
+from memoryd_local._erase import erase_known, forget, forget_targets
 from memoryd_local._memories import add_deletion, add_write, relink
 from memoryd_local._rows import ASSISTANT, MEMORY, USER, Utterance, utterance
 from memoryd_local._tables import Tables
@@ -48,6 +48,7 @@ def project(connection: Connection, sql: Mapping[str, str], entries: Sequence[En
     *permanent* for an event that names no user."""
     outcomes: list[Outcome] = []
     for chunk in _chunks(entries):
+        _forget_ahead(connection, sql, chunk[0][0])
         outcomes += _project_chunk(connection, sql, chunk)
         if outcomes[-1].kind == "gap":
             return outcomes + [outcomes[-1]] * (len(entries) - len(outcomes))
@@ -60,8 +61,8 @@ def _chunks(entries: Sequence[Entry]) -> Iterator[list[_Prepared]]:
     lines = characters = 0
     for entry in entries:
         said = _utterances(entry.event)
-        size = sum(len(utterance.indexed) for utterance in said)
-        if chunk and (lines + len(said) > _MAX_LINES or characters + size > _MAX_CHARACTERS):
+        size = sum(len(one.indexed) for one in said)
+        if chunk and (_is_large(entry.event) or lines + len(said) > _MAX_LINES or characters + size > _MAX_CHARACTERS):
             yield chunk
             chunk, lines, characters = [], 0, 0
         chunk.append((entry, said))
@@ -69,6 +70,24 @@ def _chunks(entries: Sequence[Entry]) -> Iterator[list[_Prepared]]:
         characters += size
     if chunk:
         yield chunk
+
+
+def _is_large(event: Event) -> bool:
+    return isinstance(event, Forget) and len(event.targets) > _MAX_LINES
+
+
+def _forget_ahead(connection: Connection, sql: Mapping[str, str], entry: Entry) -> None:
+    """Do a large forget in short transactions, all but its last part, once everything before it is here.  Again does no harm."""
+    event = entry.event
+    if not isinstance(event, Forget):
+        return
+    for start in range(0, len(event.targets) - _MAX_LINES, _MAX_LINES):
+        with connection.transaction("IMMEDIATE"):
+            if read_cursor(connection, sql) != Cursor(entry.cursor.epoch, entry.seq - 1):
+                return
+            tables = Tables(connection, sql)
+            forget_targets(tables, event.targets[start : start + _MAX_LINES])
+            tables.finish()
 
 
 def _utterances(event: Event) -> list[Utterance]:

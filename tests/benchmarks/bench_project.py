@@ -1,13 +1,14 @@
 """CPU of an indexed turn: projection into memory.db, against the least that any design writes.
 
-The floor is a plain insert of the same texts, 64 a transaction, plus a bare full-text insert of them, 512 a transaction.
+The floor is a plain insert of the same turns (unique by id and by place, as any design needs), 64 a transaction, plus a bare full-text
+insert of their texts, 512 a transaction.
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +33,20 @@ def connected(path: Path, schema: str) -> apsw.Connection:
 
 
 class RowsOnly:
-    """The texts in rows and nothing else, 64 a transaction."""
+    """The turns in rows and nothing else, 64 a transaction."""
+
+    SCHEMA = "CREATE TABLE turn (id INTEGER PRIMARY KEY, scope INT, key BLOB, n INT, at INT, user BLOB, UNIQUE (scope, key), UNIQUE (scope, n))"
 
     def __init__(self, path: Path) -> None:
-        self.connection = connected(
-            path, "CREATE TABLE turn (id INTEGER PRIMARY KEY, key BLOB, scope INT, n INT, at INT, user BLOB, UNIQUE (scope, n))"
-        )
+        self.connection = connected(path, self.SCHEMA)
 
-    def write(self, said: Sequence[str], first: int) -> None:
-        rows = [(None, b"0123456789abcdef", n % SCOPES, n, n, text.encode()) for n, text in enumerate(said, first)]
+    def write(self, given: Sequence[Entry]) -> None:
+        rows = [(e.seq % SCOPES, e.event.event_id, e.seq, e.seq, e.event.user.encode()) for e in given]  # type: ignore[union-attr]
         for start in range(0, len(rows), 64):
             with self.connection:
-                self.connection.executemany("INSERT INTO turn VALUES (?, ?, ?, ?, ?, ?)", rows[start : start + 64])
+                self.connection.executemany(
+                    "INSERT INTO turn (scope, key, n, at, user) VALUES (?, ?, ?, ?, ?)", rows[start : start + 64]
+                )
 
 
 class IndexOnly:
@@ -56,17 +59,17 @@ class IndexOnly:
             path, f'CREATE VIRTUAL TABLE fts USING fts5 (body, content="", contentless_delete=1, detail=none, tokenize="{tokenize}")'
         )
 
-    def write(self, said: Sequence[str], first: int) -> None:
-        rows = [((n % SCOPES) << 32 | n, text) for n, text in enumerate(said, first)]
+    def write(self, given: Sequence[Entry]) -> None:
+        rows = [((e.seq % SCOPES) << 32 | e.seq, e.event.user) for e in given]  # type: ignore[union-attr]
         for start in range(0, len(rows), 512):
             with self.connection:
                 self.connection.executemany("INSERT INTO fts (rowid, body) VALUES (?, ?)", sorted(rows[start : start + 512]))
 
 
-def entries(said: Sequence[str], first: int) -> list[Entry]:
+def entries(part: int) -> list[Entry]:
     return [
         Entry(Cursor("bench", n), Turn(new_event_id(), Scope(user=f"u{n % SCOPES}", session=f"s{n % SCOPES}"), n, text, ""))
-        for n, text in enumerate(said, first)
+        for n, text in enumerate(texts(ROWS, seed=part), part * ROWS + 1)
     ]
 
 
@@ -78,10 +81,9 @@ async def compare(directory: Path) -> list[dict[str, Any]]:
     await backend.open()
     spent: dict[str, list[float]] = {"rows": [], "index": [], "ours": []}
     for part in range(ROUNDS):
-        said, first = list(texts(ROWS, seed=part)), part * ROWS + 1
-        given = entries(said, first)
-        spent["rows"].append(cpu(lambda said=said, first=first: rows.write(said, first)))
-        spent["index"].append(cpu(lambda said=said, first=first: index.write(said, first)))
+        given = entries(part)
+        spent["rows"].append(cpu(rows.write, given))
+        spent["index"].append(cpu(index.write, given))
         spent["ours"].append(await cpu_of_apply(backend, given))
     await backend.aclose()
     ratio = median([one / (row + indexed) for row, indexed, one in zip(*spent.values(), strict=True)])
@@ -90,9 +92,9 @@ async def compare(directory: Path) -> list[dict[str, Any]]:
     return [figure("CPU of an indexed turn / (rows only + full-text only)", 1.5, 1.15, ratio, "x", detail)]
 
 
-def cpu(work: Any) -> float:
+def cpu(work: Callable[[Sequence[Entry]], None], given: Sequence[Entry]) -> float:
     start = time.process_time()
-    work()
+    work(given)
     return time.process_time() - start
 
 

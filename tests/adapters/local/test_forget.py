@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.core import Outcome
+from memoryd.core import Outcome, Scope, Turn, new_event_id
 from tests.adapters.local.conftest import Local, Log
 
 WORDS = (b"zanzibar", b"quokka", b"halibut", b"teakettle")
@@ -47,6 +47,15 @@ async def test_no_byte_is_left_whatever_the_index_consists_of(local: Local, batc
     await local.backend.check_index()
     await local.backend.aclose()
     assert {word: files_with(local.path, word) for word in WORDS[:2]} == {word: [] for word in WORDS[:2]}
+
+
+async def test_a_large_forget_goes_whole(local: Local) -> None:
+    entries = [local.log.add(Turn(new_event_id(), Scope(user="ada", session="s1"), 1, f"plenty {n}", "")) for n in range(1500)]
+    await local.backend.apply(entries)
+    kept = await local.turn("plenty kept")
+    await local.forget(*entries)
+    assert [hit.id for hit in await local.recall("plenty", limit=1000)] == [kept.event.event_id.hex()]
+    assert dict(await local.backend.counts())["turns"] == 1
 
 
 async def test_forgetting_an_edit_brings_the_original_back(local: Local) -> None:
