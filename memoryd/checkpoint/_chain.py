@@ -35,7 +35,7 @@ class Moved(Exception):
     """Another process has added, collected or erased pages where this call wants to grow: begin again."""
 
 
-@attrs.define(slots=True)
+@attrs.define(slots=True, eq=False, repr=False)
 class _Growth:
     """A page that is not stored yet: the position that it follows and the one that it ends at, its batch, and where its rows will lie
     (in the pack ``OWN``: in one of its own).  ``pack`` is None where the archive has a pack with that digest, or where no row needs one."""
@@ -52,7 +52,7 @@ class _Growth:
     page: Page | None = None
 
 
-@attrs.define(slots=True)
+@attrs.define(slots=True, eq=False, repr=False)
 class Chain:
     """``id`` is None until the chain's first page is stored.  ``position`` is how far the rows given so far are stored or pending.
     ``share`` False stores every new row again, for when bytes that are already there proved to be bad."""

@@ -59,7 +59,7 @@ def _pages(files: Files, chain: int | None) -> list[Page]:
     return [read_page(files.writer, files.sql, number) for (number,) in files.writer.all(files.sql["pages_of_chain"], (chain,))]
 
 
-@attrs.define(slots=True)
+@attrs.define(slots=True, eq=False, repr=False)
 class _Session:
     """One session of the user: its rows, and the lines of its sources."""
 

@@ -20,7 +20,7 @@ ARCHIVE = "archive.db"
 ROWS, SOURCE = 0, 1
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class Files:
     """``writer`` syncs each commit; ``proof`` re-reads what it wrote; ``reader`` serves everything else.  Each has one user at a time."""
 

@@ -41,10 +41,10 @@ class GateStatus:
     receipts: tuple[Mapping[str, Any], ...]
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class _Call:
-    rows: Rows | None = attrs.field(repr=False)
-    source: bytes | None = attrs.field(repr=False)
+    rows: Rows | None
+    source: bytes | None
     user: str
     session: str
     host: str

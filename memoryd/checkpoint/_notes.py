@@ -23,7 +23,7 @@ _MAX_SESSIONS = 1000
 _MAX_RECEIPTS = 256 * 1024
 
 
-@attrs.define(slots=True)
+@attrs.define(slots=True, eq=False, repr=False)
 class Notes:
     """``released``: session -> ``once`` or ``until-cleared``; ``refusals``: session -> refusals since the last success."""
 

@@ -23,12 +23,12 @@ _RESERVE = 0.25
 _MAX_RESERVE_S = 2.0
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class Transcript:
     """What is to be archived, and under which names.  ``at`` is in microseconds since the epoch."""
 
-    rows: Sequence[object] = attrs.field(repr=False)
-    source: bytes | None = attrs.field(repr=False)
+    rows: Sequence[object]
+    source: bytes | None
     user: str
     session: str
     host: str

@@ -24,7 +24,7 @@ def verify(files: Files, id: bytes | None, on_progress: Progress | None) -> Veri
         return _Check(files).run(id, on_progress)
 
 
-@attrs.define(slots=True)
+@attrs.define(slots=True, eq=False, repr=False)
 class _Check:
     files: Files
     good: dict[int, int] = attrs.field(factory=dict)

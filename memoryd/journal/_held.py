@@ -15,7 +15,7 @@ Row: TypeAlias = tuple[bytes, bytes | None, int, int, bytes]  # event_id, turn_k
 _OVERHEAD = 200  # bytes a held row costs beside its payload
 
 
-@attrs.define(slots=True)
+@attrs.define(slots=True, eq=False, repr=False)
 class Held:
     """A queue of rows of at most ``max_bytes``, of which ``size`` are used.  Not locked: the journal's lock guards it."""
 

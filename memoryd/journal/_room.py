@@ -23,7 +23,7 @@ def default_floor(total: int) -> int:
     return min(_FLOOR, total // 20)
 
 
-@attrs.define(slots=True)
+@attrs.define(slots=True, eq=False, repr=False)
 class Room:
     """``floor`` None means the default; ``max_bytes`` 0 means no quota."""
 

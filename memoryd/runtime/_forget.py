@@ -18,7 +18,7 @@ from memoryd.runtime._kernel import Kernel
 __all__ = ["Forgetting"]
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class _Archive:
     """What the archive erased, and where it found the same words elsewhere."""
 

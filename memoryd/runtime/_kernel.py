@@ -39,7 +39,7 @@ def now_micros() -> int:
     return time.time_ns() // 1000
 
 
-@attrs.define(slots=True, eq=False)
+@attrs.define(slots=True, eq=False, repr=False)
 class Member:
     """One backend of the runtime, with how far it is."""
 
@@ -67,7 +67,7 @@ class Member:
         self.recovered += count if self.recovered_at is not None else 0
 
 
-@attrs.define(slots=True, eq=False)
+@attrs.define(slots=True, eq=False, repr=False)
 class Kernel:
     """Everything of an open runtime.
 

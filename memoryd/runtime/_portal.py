@@ -25,7 +25,7 @@ T = TypeVar("T")
 Done: TypeAlias = Callable[[T | None, BaseException | None], object]
 
 
-@attrs.define(slots=True, eq=False)
+@attrs.define(slots=True, eq=False, repr=False)
 class Job:
     """A call that :meth:`Portal.submit` started; ``cancel`` may be called from any thread, more than once."""
 

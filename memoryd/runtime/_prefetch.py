@@ -19,9 +19,9 @@ Thread: TypeAlias = tuple[str, str | None]
 Lookup: TypeAlias = Callable[[str, float], Awaitable[Context]]
 
 
-@attrs.define(slots=True, eq=False)
+@attrs.define(slots=True, eq=False, repr=False)
 class _Slot:
-    query: str = attrs.field(repr=False)
+    query: str
     scope: Scope
     ready: trio.Event | None = None
     context: Context | None = None

@@ -15,7 +15,7 @@ from memoryd.log import Log
 __all__ = ["Child", "supervise"]
 
 
-@attrs.define(slots=True)
+@attrs.define(slots=True, eq=False, repr=False)
 class Child:
     """What is known of one supervised task."""
 
@@ -24,7 +24,7 @@ class Child:
     state: Literal["running", "restarting", "failed", "ended"] = "running"
     crashes: tuple[float, ...] = ()
     last_error: str = ""
-    last_traceback: str = attrs.field(default="", repr=False)
+    last_traceback: str = ""
 
     def status(self) -> TaskStatus:
         return TaskStatus(self.name, self.state, len(self.crashes), self.last_error)
