@@ -185,9 +185,10 @@ def _family(words: Iterable[str], tokenize: Tokenize) -> Term:
 
 
 def _name_words(actors: Iterable[str], language: Language, tokenize: Tokenize) -> dict[str, str]:
-    """Stem to actor, for each word of the actors' names that is no stopword."""
+    """Stem to actor, for each word of the actors' names that is no stopword.  An id such as ``docker-team-7`` is no name."""
+    named = [actor for actor in actors if all(part.isalpha() for part in actor.split())]
     return {
-        term.stem: actor for actor in actors for term in _words(actor, tokenize)
+        term.stem: actor for actor in named for term in _words(actor, tokenize)
         if len(term.stem) > 1 and term.words[0].lower() not in language.stopwords
     }
 

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import apsw
 import pytest
+import trio
 
 from memoryd.core import Cursor, Entry, Outcome, Query, Scope, Turn
 from memoryd.errors import BackendTransient, ClosedError
 from tests.adapters.local.conftest import Local, backend_in
 
 EVENTS = 400
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 RACER = """
 import sys, trio
 from pathlib import Path
@@ -93,6 +95,27 @@ async def test_a_closed_backend_says_so(tmp_path: Path) -> None:
     await backend.aclose()
     with pytest.raises(ClosedError):
         await backend.recall(Query("ada", "x"))
+
+
+async def test_a_cancelled_recall_returns_at_once_and_hurts_nothing(local: Local) -> None:
+    for number in range(20):
+        await local.turn(f"steady word {number}")
+    for _ in range(30):
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await local.recall("steady word")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(local.recall, "steady word")
+            await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+    assert len(await local.recall("steady word", limit=50)) == 20
+
+
+async def test_a_read_ends_at_its_deadline(local: Local) -> None:
+    lane = local.backend._readers[0]
+    with pytest.raises(BackendTransient):
+        await lane.read(lambda side: side.connection.all(ENDLESS), 0.05)
+    assert await local.recall("anything") == []
 
 
 async def test_it_says_what_it_is(local: Local) -> None:

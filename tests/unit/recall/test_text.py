@@ -111,6 +111,11 @@ def test_a_named_actor_is_who_and_no_term() -> None:
     assert (alone.who, [term.words[0] for term in alone.terms]) == (frozenset(), ["caroline"])
 
 
+@pytest.mark.parametrize("id", ["docker-team", "docker@example.org", "docker_7", "docker/agent", "7"])
+def test_an_id_is_no_name_to_ask_for(id: str) -> None:
+    assert [term.words[0] for term in asked("docker networking 7", id).terms] == ["docker", "networking", "7"]
+
+
 def test_times_and_dates() -> None:
     assert asked("when did it happen").times is not None
     assert asked("where did it happen").times is None
