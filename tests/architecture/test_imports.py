@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import pkgutil
 import subprocess
 import sys
@@ -35,7 +36,8 @@ def loaded_by(statement: str) -> set[str]:
         ("import memoryd.settings", {"attr", "msgspec"}),
         ("import memoryd.cli", {"attr", "click"}),
         ("import memoryd; memoryd.scope", {"attr", "msgspec"}),
-        ("import memoryd; memoryd.open_runtime", {"attr", "msgspec", "trio", "apsw", "logging"}),
+        ("import memoryd, memoryd_local; memoryd.open_runtime", set()),
+        ("import memoryd; memoryd.Runtime", {"attr", "msgspec", "trio", "apsw", "logging"}),
     ],
 )
 def test_an_import_loads_only_what_it_needs(statement: str, allowed: set[str]) -> None:
@@ -43,11 +45,32 @@ def test_an_import_loads_only_what_it_needs(statement: str, allowed: set[str]) -
     assert loaded_by(statement) - loaded_by("pass") <= allowed
 
 
+def test_an_open_runtime_loads_what_it_uses_and_no_more(tmp_path: Path) -> None:
+    program = f"""
+import sys, trio, memoryd
+async def main():
+    async with memoryd.open_runtime({str(tmp_path)!r}):
+        print(*sys.modules)
+trio.run(main)
+"""
+    unused = ("asyncio", "structlog", "click", "rich", "honcho", "sqlite3", "tomllib", "ctypes", "memoryd.aio", "memoryd.blocking",
+              "memoryd.cli", "memoryd.testing", "memoryd.store.faulty", "memoryd_null")  # fmt: skip
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT, env=environment
+    )
+    loaded = set(done.stdout.split())
+    assert {"memoryd.runtime", "memoryd_local._backend"} <= loaded
+    at_rest = subprocess.run([sys.executable, "-c", "import sys, trio; print(*sys.modules)"], capture_output=True, text=True, check=True)
+    assert set(unused) & loaded <= set(at_rest.stdout.split())
+
+
 def test_importing_changes_nothing_in_the_host() -> None:
     program = """
 import atexit, logging, signal, sys
 before = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)], logging.root.handlers[:], atexit._ncallbacks()
-import memoryd, memoryd.core, memoryd.settings, memoryd.runtime, memoryd.blocking
+import memoryd, memoryd.core, memoryd.settings, memoryd.runtime, memoryd.blocking, memoryd_local
+memoryd.runtime.OpenRuntime, memoryd_local.LocalBackend
 ours = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)], logging.root.handlers[:]
 print(before[:2] == ours)
 """
@@ -73,7 +96,8 @@ def packages() -> list[ModuleType]:
 def test_every_public_name_has_one_door() -> None:
     doors: dict[int, str] = {}
     for package in packages():
-        for name, value in vars(package).items():
+        for name in getattr(package, "__all__", list(vars(package))):  # __all__ where names load when first used
+            value = getattr(package, name)
             defined = getattr(value, "__module__", None)
             if name.startswith("_") or isinstance(value, ModuleType) or not isinstance(defined, str):
                 continue
