@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from itertools import cycle
 from typing import TypeVar
 
 import attrs
@@ -62,7 +61,6 @@ class LocalBackend:
         self._language = language_named(context.config.get("language", "en"))
         self._writer = Lane(f"{context.name}-writer", self._open_writer)
         self._readers = [Lane(f"{context.name}-reader-{number}", self._open_reader) for number in range(1, _READERS + 1)]
-        self._turns = cycle(self._readers)
 
     @property
     def info(self) -> BackendInfo:
@@ -147,8 +145,8 @@ class LocalBackend:
         return await self._read(lambda side: side.reader.counts())
 
     async def _read(self, work: Callable[[ReadSide], T]) -> T:
-        """The readers take turns, so that a slow read delays at most every other."""
-        return await next(self._turns).read(work, _READ_SECONDS)
+        """By the first reader that is free: its page cache is warm, and a slow read delays nobody else."""
+        return await min(self._readers, key=lambda lane: lane.load).read(work, _READ_SECONDS)
 
     # -- on the lanes' threads ---------------------------------------------------------------------------------------------------
 

@@ -37,6 +37,13 @@ class Lane(Generic[S]):
         self._opener = opener
         self._worker: Worker | None = None
         self._side: S | None = None
+        self._waited_for = 0  # reads whose callers wait
+        self._busy = False  # a read runs, maybe one that nobody waits for any more
+
+    @property
+    def load(self) -> int:
+        """How much a new read would have to wait for; 0 for nothing."""
+        return self._waited_for + self._busy
 
     async def open(self) -> None:
         worker = Worker(self._name)
@@ -54,8 +61,12 @@ class Lane(Generic[S]):
 
     async def read(self, work: Callable[[S], T], seconds: float) -> T:
         """Run ``work``; cancelled, this returns at once, and the statement ends by itself after ``seconds``."""
-        with _transient():
-            return await self._open_worker().run(self._bounded, work, time.monotonic() + seconds, abandon=True)
+        self._waited_for += 1
+        try:
+            with _transient():
+                return await self._open_worker().run(self._bounded, work, time.monotonic() + seconds, abandon=True)
+        finally:
+            self._waited_for -= 1
 
     async def close(self) -> None:
         worker, self._worker = self._worker, None
@@ -74,8 +85,12 @@ class Lane(Generic[S]):
 
     def _bounded(self, work: Callable[[S], T], deadline: float) -> T:
         assert self._side is not None
-        with self._side.connection.progress(deadline):
-            return work(self._side)
+        self._busy = True
+        try:
+            with self._side.connection.progress(deadline):
+                return work(self._side)
+        finally:
+            self._busy = False
 
     def _close(self) -> None:
         assert self._side is not None

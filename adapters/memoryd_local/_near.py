@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from memoryd.core import Value
 from memoryd.store import Connection
 from memoryd_local._rows import id_list
 
@@ -16,8 +17,8 @@ LineRow: TypeAlias = tuple[int, int | None, int, int, int, int, int, int]
 """n in its scope, session, place, tokens, flags, time, label, role."""
 
 
-@attrs.frozen(slots=True)
-class Limits:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Limits(Value):
     """What a query leaves out: lines after ``as_of``, of other sessions, with other labels; None: no such limit."""
 
     as_of: int | None

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from memoryd.core import Value
 from memoryd.recall import prepare
 
 __all__ = [
@@ -45,8 +46,8 @@ def span(scope: int) -> tuple[int, int]:
     return scope << 32, (scope << 32) + 0xFFFFFFFF
 
 
-@attrs.frozen(slots=True)
-class Utterance:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Utterance(Value):
     """A text made ready for the index: ``indexed`` is what goes in, ``tokens`` its length, ``flags`` what ranking asks of it."""
 
     role: int
