@@ -14,6 +14,7 @@ __all__ = ["Barrier", "HeldRetry", "Maintenance"]
 _RETRY_BARRIER = 1.0
 _IDLE = 2.0
 _RESUME = 30.0
+_COLLECT = 3600.0
 
 
 class Barrier:
@@ -83,7 +84,7 @@ class Maintenance:
 
     async def run(self) -> None:
         seen = -1
-        resumed = -_RESUME
+        resumed, collected = -_RESUME, trio.current_time()
         while True:
             idle = seen == self._journal.last_seq
             seen = self._journal.last_seq
@@ -94,7 +95,18 @@ class Maintenance:
             if trio.current_time() - resumed >= _RESUME:
                 resumed = trio.current_time()
                 await self._forgetting.resume(self._kernel.config.deadlines.drain)
+            if idle and trio.current_time() - collected >= _COLLECT:
+                collected = trio.current_time()
+                await self._collect()
             await trio.sleep(_IDLE)
+
+    async def _collect(self) -> None:
+        """Remove from the archive what no checkpoint reaches; unfinished progress of the last day stays."""
+        shelf, now = self._kernel.gate.shelf, self._kernel.clock()
+        try:
+            await self._kernel.archive_worker.run(lambda: shelf.collect(at=now))
+        except StoreError as error:
+            self._kernel.log.info("maintenance.waits", error=type(error).__name__)
 
     def _tidy(self, idle: bool) -> None:
         self._journal.trim_wal(idle=idle)
