@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from memoryd.checkpoint._pages import ASSISTANT, DEGRADED, USER, Digests
-from memoryd.core import Digest, canonical_bytes, evidence_of, raw_row, readable
+from memoryd.core import Digest, Value, canonical_bytes, evidence_of, raw_row, readable
 
 __all__ = ["BATCH_BYTES", "Batch", "Encode", "encode_row", "evidence_rows", "row_batches", "source_lines", "source_rows"]
 
@@ -25,8 +25,8 @@ Encode: TypeAlias = Callable[[Any], tuple[bytes, bool]]
 _FLAGS = {"user": USER, "assistant": ASSISTANT}
 
 
-@attrs.frozen(slots=True)
-class Batch:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Batch(Value):
     """Consecutive rows: as the host gave them, their bytes to store, the digests of these, and which are degraded."""
 
     rows: Sequence[object] = attrs.field(repr=False)

@@ -7,6 +7,7 @@ import attrs
 from memoryd.checkpoint._files import Files, read_page
 from memoryd.checkpoint._packs import Pack, blanked, compressed, plain_of
 from memoryd.checkpoint._pages import unpack_places
+from memoryd.core import Value
 from memoryd.errors import StoreLocked
 
 __all__ = ["LOCK_MS", "Collected", "blank_stale", "collect", "truncate_log"]
@@ -17,8 +18,8 @@ _PINNED_MS = 500
 LOCK_MS = 5000
 
 
-@attrs.frozen(slots=True)
-class Collected:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Collected(Value):
     """What a collection removed."""
 
     pages: int

@@ -14,7 +14,7 @@ import attrs
 from memoryd.checkpoint._archive import Archive
 from memoryd.checkpoint._notes import GateNotes
 from memoryd.checkpoint._shelf import Shelf
-from memoryd.core import GateMode, Receipt, from_micros
+from memoryd.core import GateMode, Receipt, Value, from_micros
 from memoryd.errors import CheckpointBlocked, DeadlineExceeded, InvalidInput, MemorydError, StoreError
 from memoryd.store import ProfileStore
 
@@ -28,8 +28,8 @@ _WARN_AT = 0.8
 Rows = Iterable[object]
 
 
-@attrs.frozen(slots=True)
-class GateStatus:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class GateStatus(Value):
     """What the gate would do now, and what it did last (receipts, oldest first)."""
 
     mode: GateMode

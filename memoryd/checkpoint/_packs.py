@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from memoryd.checkpoint._pages import Place
+from memoryd.core import Value
 from memoryd.errors import StoreCorrupt
 from memoryd.store import Connection
 
@@ -19,8 +20,8 @@ _LEVEL = 1
 _CACHED_BYTES = 8 << 20
 
 
-@attrs.frozen(slots=True)
-class Pack:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Pack(Value):
     """A pack as stored: ``data`` in ``codec``, ``size`` bytes when plain."""
 
     codec: int

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import attrs
 
-from memoryd.core import DIGEST_SIZE, Digest, digester
+from memoryd.core import DIGEST_SIZE, Digest, Value, digester
 
 __all__ = [
     "ASSISTANT", "DEGRADED", "ERASED", "EVIDENCE", "NOWHERE", "OWN", "USER",
@@ -43,8 +43,8 @@ OWN: Final = -1
 """The pack of a page that is not stored yet."""
 
 
-@attrs.frozen(slots=True)
-class Digests:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Digests(Value):
     """The keyed digests of one archive, each for its own purpose."""
 
     row: Digest
@@ -60,8 +60,8 @@ class Digests:
         return cls(*(digester(key, f"archive {field.name[:8]}") for field in attrs.fields(cls)))
 
 
-@attrs.frozen(slots=True)
-class Position:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Position(Value):
     """A point in a chain: after the first ``at`` rows of ``page``; ``digest`` covers everything before it, ``node`` is the identity
     node there, and ``rows``, ``evidence``, ``degraded`` count what comes before."""
 
@@ -80,8 +80,8 @@ def root_of(digests: Digests, user: bytes, session: bytes, kind: int) -> Positio
     return Position(0, 0, start, start)
 
 
-@attrs.frozen(slots=True)
-class Page:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Page(Value):
     """One page as stored; the fields are the columns of the table."""
 
     id: int

@@ -9,12 +9,13 @@ from typing import TypeAlias
 import attrs
 
 from memoryd.checkpoint._pages import EVIDENCE, USER, Digests, Page
+from memoryd.core import Value
 
 __all__ = ["Erasure", "TurnMatches", "in_time", "match_turns"]
 
 
-@attrs.frozen(slots=True)
-class Erasure:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Erasure(Value):
     """Rows of ``user`` that match all given parts.
 
     ``session`` None means every session.  ``turns`` are the identities of turns (:meth:`Archive.identities_of_turn`); None means every
@@ -34,8 +35,8 @@ class Erasure:
         return (self.turns, self.since, self.until) == (None, None, None)
 
 
-@attrs.frozen(slots=True)
-class TurnMatches:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class TurnMatches(Value):
     """``nodes`` to erase, and how often the same words stand elsewhere in the chain."""
 
     nodes: frozenset[bytes]

@@ -77,6 +77,7 @@ from memoryd.core._status import LogStatus as LogStatus
 from memoryd.core._status import State as State
 from memoryd.core._status import Status as Status
 from memoryd.core._status import TaskStatus as TaskStatus
+from memoryd.core._value import Value as Value
 from memoryd.core._values import Accepted as Accepted
 from memoryd.core._values import CheckpointInfo as CheckpointInfo
 from memoryd.core._values import Context as Context

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from memoryd.core._kinds import Choice, Flag, Floor, Kind, Name, Names, Seconds, Text, Whole, setting
+from memoryd.core._value import Value
 from memoryd.errors import ConfigError
 
 __all__ = [
@@ -27,15 +28,15 @@ _MIB = 1024 * _KIB
 # -- the settings ----------------------------------------------------------------------------------
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class CaptureConfig:
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class CaptureConfig(Value):
     """What is recorded."""
 
     private: bool = setting(False, Flag(), "true: nothing is recorded unless a scope says private=False")
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class LogConfig:
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class LogConfig(Value):
     """The event log: what was accepted, and the queue to the backends."""
 
     max_bytes: int = setting(0, Whole(), "size in bytes above which turns are refused; 0: no limit")
@@ -44,8 +45,8 @@ class LogConfig:
     wal_cap_bytes: int = setting(8 * _MIB, Whole(64 * _KIB), "bytes of a write-ahead log above which it is folded back")
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class StoreConfig:
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class StoreConfig(Value):
     """All store files of a profile."""
 
     free_floor: int | Literal["auto"] = setting(
@@ -53,16 +54,16 @@ class StoreConfig:
     )
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class RecallConfig:
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class RecallConfig(Value):
     """What recall gives to a host."""
 
     budget_chars: int = setting(4000, Whole(200), "characters of a recalled block, fence included")
     spill_chars: int = setting(10_000, Whole(1200), "characters above which a result goes to a private file")
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class DeadlineConfig:
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class DeadlineConfig(Value):
     """Seconds that a call may take; then it answers with what there is, or raises."""
 
     prefetch: float = setting(0.3, Seconds(), "prefetch: what is ready, else nothing")
@@ -77,8 +78,8 @@ class DeadlineConfig:
     checkpoint: float = setting(20.0, Seconds(), "checkpoint; what was not archived by then is a refusal")
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class GateConfig:
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class GateConfig(Value):
     """The gate before a compaction."""
 
     mode: GateMode = setting(
@@ -88,8 +89,8 @@ class GateConfig:
     quota_bytes: int = setting(0, Whole(), "bytes of the archive; warns from 80 %, never refuses; 0: no limit")
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class DeliveryConfig:
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class DeliveryConfig(Value):
     """Applying events to a backend."""
 
     batch_events: int = setting(100, Whole(1, 512), "events in one batch")
@@ -98,16 +99,16 @@ class DeliveryConfig:
     backoff_max: float = setting(60.0, Seconds(), "seconds between retries at most")
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class LoggingConfig:
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class LoggingConfig(Value):
     """Records of memoryd itself: stderr only, never a message's text."""
 
     level: str = setting("warning", Choice(("debug", "info", "warning", "error", "off")), "lowest level written")
     format: str = setting("auto", Choice(("auto", "console", "json")), "auto: console on a terminal, else json")
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class Config:
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class Config(Value):
     """The configuration of one runtime.  Raises :class:`ConfigError`, one line, for a value of the wrong type."""
 
     backend: str = setting("local", Name(), "where memory is kept and recalled first; null turns capture off")
@@ -146,8 +147,8 @@ _SECTIONS: Mapping[str, type[Any]] = {
 }
 
 
-@attrs.frozen(slots=True)
-class Key:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Key(Value):
     """One setting: ``path`` is its full name (``gate.mode``), ``section`` is empty at the top."""
 
     section: str

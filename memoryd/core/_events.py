@@ -11,6 +11,7 @@ import attrs
 from memoryd.core._check import is_bytes16, is_text, not_negative, optional_text, required_name
 from memoryd.core._metadata import checked_metadata
 from memoryd.core._scope import Scope
+from memoryd.core._value import Value
 
 __all__ = [
     "Cursor", "Deletion", "Edit", "Entry", "Erased", "Event", "Forget", "MemoryWrite", "SessionMark", "Turn", "new_event_id",
@@ -22,8 +23,8 @@ def new_event_id() -> bytes:
     return secrets.token_bytes(16)
 
 
-@attrs.frozen(slots=True)
-class Turn:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Turn(Value):
     """One user text and the answer.  ``at`` is the event's time in microseconds since the epoch; it never decides order.
 
     ``turn_id`` is the caller's idempotency key; ``message_ids`` and ``parts`` (kinds of non-text parts, such as ``image``) come from
@@ -40,8 +41,8 @@ class Turn:
     parts: tuple[str, ...] = ()
 
 
-@attrs.frozen(slots=True)
-class MemoryWrite:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class MemoryWrite(Value):
     """A keyed fact of a user was stored; it replaces the earlier value and its metadata whole."""
 
     event_id: bytes = attrs.field(validator=is_bytes16)
@@ -53,8 +54,8 @@ class MemoryWrite:
     metadata: Mapping[str, Any] = attrs.field(factory=dict, converter=checked_metadata, repr=False)
 
 
-@attrs.frozen(slots=True)
-class Deletion:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Deletion(Value):
     """A keyed fact is no longer current; its history stays until it is forgotten."""
 
     event_id: bytes = attrs.field(validator=is_bytes16)
@@ -63,8 +64,8 @@ class Deletion:
     key: str = attrs.field(validator=required_name)
 
 
-@attrs.frozen(slots=True)
-class Edit:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Edit(Value):
     """The texts of an accepted turn were corrected.  ``target`` is the turn's event id; None leaves a text as it is."""
 
     event_id: bytes = attrs.field(validator=is_bytes16)
@@ -75,8 +76,8 @@ class Edit:
     assistant: str | None = attrs.field(default=None, validator=optional_text, repr=False)
 
 
-@attrs.frozen(slots=True)
-class Forget:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Forget(Value):
     """Erase: a tombstone.  ``targets`` are the sequence numbers whose payload is erased, ascending, all below this event's own.
 
     ``sessions`` names the sessions that were forgotten whole, so that a projection drops their rows too.
@@ -89,8 +90,8 @@ class Forget:
     sessions: tuple[str, ...] = ()
 
 
-@attrs.frozen(slots=True)
-class SessionMark:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class SessionMark(Value):
     """Something happened to a session: ``start``, ``end``, ``switch``, ``compaction``, ``branch``, ``rewind``, ``reset``, or a word of
     the host's own."""
 
@@ -101,8 +102,8 @@ class SessionMark:
     data: Mapping[str, Any] = attrs.field(factory=dict, converter=checked_metadata, repr=False)
 
 
-@attrs.frozen(slots=True)
-class Erased:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Erased(Value):
     """What is left of an event that was forgotten: its place in the order."""
 
     event_id: bytes = attrs.field(validator=is_bytes16)
@@ -120,8 +121,8 @@ class Cursor:
     seq: int = attrs.field(validator=not_negative)
 
 
-@attrs.frozen(slots=True)
-class Entry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Entry(Value):
     """An event with its place in the log."""
 
     cursor: Cursor

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 import attrs
 
+from memoryd.core._value import Value
 from memoryd.errors import ConfigError
 
 __all__ = ["Choice", "Flag", "Floor", "Kind", "Name", "Names", "Seconds", "Text", "Whole", "setting"]
@@ -43,8 +44,8 @@ class Flag:
         return _WORDS[word]
 
 
-@attrs.frozen(slots=True)
-class Whole:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Whole(Value):
     minimum: int = 0
     maximum: int = 2**62
 
@@ -75,8 +76,8 @@ class Seconds:
         return self.check(float(text.strip()))
 
 
-@attrs.frozen(slots=True)
-class Choice:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Choice(Value):
     words: tuple[str, ...]
 
     @property

@@ -11,6 +11,7 @@ import attrs
 
 from memoryd.core._events import Cursor, Entry
 from memoryd.core._query import Query
+from memoryd.core._value import Value
 from memoryd.core._values import Hit, Memory, MemoryVersion
 
 __all__ = [
@@ -22,8 +23,8 @@ Capability = Literal["turns", "memories", "recall", "query", "list", "delete", "
 OutcomeKind = Literal["ok", "transient", "permanent", "ambiguous", "gap"]
 
 
-@attrs.frozen(slots=True)
-class BackendInfo:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class BackendInfo(Value):
     """What a backend says of itself.  ``capabilities`` are asserted by the suite: what is missing must answer so, never raise."""
 
     name: str
@@ -34,8 +35,8 @@ class BackendInfo:
     capabilities: frozenset[Capability]
 
 
-@attrs.frozen(slots=True)
-class Availability:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Availability(Value):
     """Whether a backend could be opened, from configuration and installed packages alone; ``reason`` says what to install or set."""
 
     available: bool
@@ -45,8 +46,8 @@ class Availability:
         return self.available
 
 
-@attrs.frozen(slots=True)
-class Health:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Health(Value):
     """The result of a real read and write."""
 
     ok: bool
@@ -56,8 +57,8 @@ class Health:
         return self.ok
 
 
-@attrs.frozen(slots=True)
-class Outcome:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Outcome(Value):
     """What became of one event.  *ok*; *transient* (retry in order); *permanent* (dead letter, go on); *ambiguous* (look before
     sending again); *gap* (an own cursor is behind this event: send from there)."""
 
@@ -69,8 +70,8 @@ class Outcome:
 OK = Outcome("ok")
 
 
-@attrs.frozen(slots=True)
-class BackendContext:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class BackendContext(Value):
     """What a backend is built from: the profile's directory and key, and the backend's own configuration table."""
 
     name: str

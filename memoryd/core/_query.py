@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from memoryd.core._check import check_text, optional_name, required_name
+from memoryd.core._value import Value
 from memoryd.errors import InvalidInput
 
 __all__ = ["MAX_LIMIT", "MAX_QUERY", "Query", "checked_limit"]
@@ -26,8 +27,8 @@ def _query_text(value: object) -> str:
     return check_text("query", value)[:MAX_QUERY]
 
 
-@attrs.frozen(slots=True)
-class Query:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Query(Value):
     """``text`` (cut at :data:`MAX_QUERY` characters) over everything of ``user``; ``session`` narrows to one thread, ``labels``
     (agent, workspace, platform) filter, ``as_of`` (microseconds since the epoch) answers as of then."""
 

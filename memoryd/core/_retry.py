@@ -6,11 +6,13 @@ from typing import TypeAlias
 
 import attrs
 
+from memoryd.core._value import Value
+
 __all__ = ["Breaker", "RetryPolicy", "Restart", "Verdict", "after_crash", "backoff"]
 
 
-@attrs.frozen(slots=True)
-class RetryPolicy:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class RetryPolicy(Value):
     """Capped exponential backoff with full jitter; all times in seconds."""
 
     first: float = 0.5
@@ -30,8 +32,8 @@ def backoff(policy: RetryPolicy, attempt: int, jitter: float, retry_after: float
     return waited
 
 
-@attrs.frozen(slots=True)
-class Breaker:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Breaker(Value):
     """A circuit breaker as a value: ``failures`` in a row, open (one probe at a time) from ``threshold`` on."""
 
     failures: int = 0
@@ -49,15 +51,15 @@ class Breaker:
         return attrs.evolve(self, failures=0, since=None)
 
 
-@attrs.frozen(slots=True)
-class Restart:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Restart(Value):
     """Start the child again after ``delay`` seconds."""
 
     delay: float
 
 
-@attrs.frozen(slots=True)
-class GiveUp:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class GiveUp(Value):
     """The child crashed too often: leave it down and say *broken*."""
 
 

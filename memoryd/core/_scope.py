@@ -10,13 +10,14 @@ from typing import Any
 import attrs
 
 from memoryd.core._check import optional_name
+from memoryd.core._value import Value
 from memoryd.errors import ScopeConflict, ScopeMissing
 
 __all__ = ["Scope", "bind_scope", "current_scope", "scope"]
 
 
-@attrs.frozen(slots=True)
-class Scope:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Scope(Value):
     """Who a memory belongs to.
 
     ``profile`` and ``user`` isolate; ``session`` is the thread; ``agent``, ``workspace`` and ``platform`` are labels that are stored and

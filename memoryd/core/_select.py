@@ -9,6 +9,7 @@ import attrs
 
 from memoryd.core._check import optional_name, required_name
 from memoryd.core._events import Deletion, Edit, Entry, Erased, Event, Forget, MemoryWrite, SessionMark, Turn
+from memoryd.core._value import Value
 from memoryd.errors import InvalidInput
 
 __all__ = ["Selection", "Selector"]
@@ -17,8 +18,8 @@ _MIN_QUOTE = 12  # characters: shorter texts stand in others by chance
 _MAX_QUOTES = 64
 
 
-@attrs.frozen(slots=True)
-class Selector:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Selector(Value):
     """Everything of ``user`` that matches all given parts.  ``ids`` are event ids of turns or of single values of memories; ``since``
     and ``until`` are microseconds since the epoch (until is exclusive)."""
 

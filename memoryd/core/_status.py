@@ -7,13 +7,15 @@ from typing import Literal
 
 import attrs
 
+from memoryd.core._value import Value
+
 __all__ = ["BackendStatus", "GateStatus", "LogStatus", "State", "Status", "TaskStatus"]
 
 State = Literal["ok", "degraded", "broken", "off"]
 
 
-@attrs.frozen(slots=True)
-class LogStatus:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class LogStatus(Value):
     """The event log.  ``power_safe``: everything up to ``synced`` survives power loss, and barriers succeed; ``held`` and ``refused``
     count events (held now, refused since open), ``quarantined`` spool files that were damaged, ``unreadable`` events that are."""
 
@@ -33,8 +35,8 @@ class LogStatus:
     last_error: str = ""
 
 
-@attrs.frozen(slots=True)
-class BackendStatus:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class BackendStatus(Value):
     """One backend.  ``backlog`` events wait for it, the oldest for ``oldest_age`` seconds; ``degraded_since`` and ``recovered_at`` are
     microseconds since the epoch; ``owner`` is the pid that delivers to a remote backend, where one does, and ``owner_stopped`` True where
     that process gives no sign of life while it keeps the lock."""
@@ -56,8 +58,8 @@ class BackendStatus:
     rows: Mapping[str, int] = attrs.field(factory=dict)
 
 
-@attrs.frozen(slots=True)
-class GateStatus:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class GateStatus(Value):
     """The gate of this profile.  ``mode`` is what a checkpoint would meet now and ``decided_by`` who says so; ``refusals`` counts those
     in a row over all sessions; ``released`` names sessions with a release."""
 
@@ -72,8 +74,8 @@ class GateStatus:
     warning: str = ""
 
 
-@attrs.frozen(slots=True)
-class TaskStatus:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class TaskStatus(Value):
     """One supervised child of the nursery: how often it crashed, and with which class of error last."""
 
     name: str
@@ -82,8 +84,8 @@ class TaskStatus:
     last_error: str = ""
 
 
-@attrs.frozen(slots=True)
-class Status:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Status(Value):
     """The whole runtime; ``state`` is the worst of its parts."""
 
     state: State

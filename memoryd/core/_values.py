@@ -10,6 +10,7 @@ import attrs
 
 from memoryd.core._check import is_text, not_negative, required_name
 from memoryd.core._metadata import checked_metadata
+from memoryd.core._value import Value
 
 __all__ = [
     "Accepted", "AcceptedState", "CheckpointInfo", "Context", "Drained", "Forgotten", "GateVerdict", "Hit", "HitKind", "Memory",
@@ -37,8 +38,8 @@ def to_micros(value: datetime) -> int:
     return max(0, (aware - _EPOCH) // timedelta(microseconds=1))
 
 
-@attrs.frozen(slots=True)
-class Accepted:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Accepted(Value):
     """What happened to an event.
 
     ``state``: *journaled* (on disk, survives kill -9), *held* (the log was locked; in bounded memory, ``seq`` is None), *refused*
@@ -52,16 +53,16 @@ class Accepted:
     reason: str = ""
 
 
-@attrs.frozen(slots=True)
-class Stored:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Stored(Value):
     """``accepted`` says that the log has it; ``applied`` that the primary backend had it too within 2 s.  False is no error."""
 
     accepted: Accepted
     applied: bool
 
 
-@attrs.frozen(slots=True)
-class Memory:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Memory(Value):
     """A keyed fact of a user, as it is now.  ``id`` stays the same over upserts and edits."""
 
     id: str
@@ -74,8 +75,8 @@ class Memory:
     metadata: Mapping[str, Any] = attrs.field(factory=dict, converter=checked_metadata, repr=False)
 
 
-@attrs.frozen(slots=True)
-class MemoryVersion:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class MemoryVersion(Value):
     """One value that a key had: valid from ``valid_from`` (inclusive) until ``valid_until`` (None: still current)."""
 
     event_id: str
@@ -87,8 +88,8 @@ class MemoryVersion:
     metadata: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
 
 
-@attrs.frozen(slots=True)
-class Hit:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Hit(Value):
     """One thing that recall found.
 
     ``id`` is the event id (turn) or the memory's id; ``role`` says which utterance of a turn matched best; ``at`` is the event's own
@@ -114,8 +115,8 @@ class Hit:
     why: Mapping[str, float] = attrs.field(factory=dict)
 
 
-@attrs.frozen(slots=True)
-class Recall(Sequence[Hit]):
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Recall(Value, Sequence[Hit]):
     """The hits of one query, best first.  ``behind``: events accepted before the call that the answer does not cover yet;
     ``stale``: the primary backend could not answer in time and local did; ``source``: the backend that answered."""
 
@@ -138,8 +139,8 @@ class Recall(Sequence[Hit]):
         return iter(self.hits)
 
 
-@attrs.frozen(slots=True)
-class Context:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Context(Value):
     """What a host injects before the next turn: ``text`` is the fenced block (empty when there is nothing to say)."""
 
     query: str = attrs.field(repr=False)
@@ -150,8 +151,8 @@ class Context:
     complete: bool = True
 
 
-@attrs.frozen(slots=True)
-class Drained:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Drained(Value):
     """``local``: the projection has everything accepted; ``remote``: every remote backend has it."""
 
     local: bool
@@ -161,8 +162,8 @@ class Drained:
         return self.local and self.remote
 
 
-@attrs.frozen(slots=True)
-class Forgotten:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Forgotten(Value):
     """``erased`` events and archive rows are gone from every file; ``pending`` parts go on at the next open.
 
     ``quoted`` counts places where other turns or other sessions' checkpoints hold the same words: reported, not erased.
@@ -175,8 +176,8 @@ class Forgotten:
     warnings: tuple[str, ...] = ()
 
 
-@attrs.frozen(slots=True)
-class Receipt:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Receipt(Value):
     """Proof that a transcript is archived, or why a compaction is allowed without it.
 
     ``verdict`` *archived*: the bytes were committed with fsync, re-read through a second connection and compared.  ``rows`` counts
@@ -203,8 +204,8 @@ class Receipt:
         return self.verdict == "archived"
 
 
-@attrs.frozen(slots=True)
-class CheckpointInfo:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class CheckpointInfo(Value):
     """A checkpoint as listed: its id, whose it is, how many evidence rows, and its attempts (oldest first)."""
 
     id: str
@@ -214,8 +215,8 @@ class CheckpointInfo:
     attempts: tuple[Receipt, ...] = ()
 
 
-@attrs.frozen(slots=True)
-class Restored:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Restored(Value):
     """The raw rows of one attempt, in order.  ``rows`` are canonical JSON bytes (:meth:`messages` decodes them); a forgotten row is
     None there and counted in ``erased``.  ``source`` holds the source's own bytes where a host gave a transcript."""
 
@@ -226,8 +227,8 @@ class Restored:
     source: bytes | None = attrs.field(default=None, repr=False)
 
 
-@attrs.frozen(slots=True)
-class Verification:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Verification(Value):
     """Every stored digest was recomputed.  ``corrupt`` lists checkpoint ids whose bytes differ from their digests."""
 
     checkpoints: int

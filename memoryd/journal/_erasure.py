@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 import msgspec
 
-from memoryd.core import Accepted, Entry, Forget, Selection, Selector, encode_event, kind_of
+from memoryd.core import Accepted, Entry, Forget, Selection, Selector, Value, encode_event, kind_of
 from memoryd.errors import StoreCorrupt, StoreError
 from memoryd.journal._journal import SQL, Journal
 
@@ -16,8 +16,8 @@ __all__ = ["ErasePlan", "Erasures", "PendingErasure"]
 _SLICE = 256
 
 
-@attrs.frozen(slots=True)
-class ErasePlan:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class ErasePlan(Value):
     """What the archive has to erase for one forget.  Kept only until that is done.
 
     ``turns`` are the identities of erased turns, each with its session; ``sessions`` are erased whole; ``everything`` means all of the
@@ -31,8 +31,8 @@ class ErasePlan:
     until: int = 0
 
 
-@attrs.frozen(slots=True)
-class PendingErasure:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class PendingErasure(Value):
     """A forget that is not finished; ``targets`` are the seqs whose payload may still be there."""
 
     seq: int

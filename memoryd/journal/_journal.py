@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from memoryd.core import Accepted, Cursor, Entry, Erased, Event, decode_event, encode_event, kind_of
+from memoryd.core import Accepted, Cursor, Entry, Erased, Event, Value, decode_event, encode_event, kind_of
 from memoryd.errors import BarrierFailed, ClosedError, StoreBroken, StoreCorrupt, StoreError, StoreLocked
 from memoryd.journal._held import Held, Row
 from memoryd.journal._room import Room
@@ -43,8 +43,8 @@ _RETRY_ROWS = 64
 _RETRY_BYTES = 1 << 20
 
 
-@attrs.frozen(slots=True)
-class Limits:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Limits(Value):
     """Bounds of a journal, in bytes; 0 means none, ``free_floor`` None the default."""
 
     max_bytes: int = 0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import attrs
 
-from memoryd.core import Cursor
+from memoryd.core import Cursor, Value
 from memoryd.journal._journal import SQL, Journal
 
 __all__ = ["DeadLetter", "Outbox"]
 
 
-@attrs.frozen(slots=True)
-class DeadLetter:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class DeadLetter(Value):
     """An event that ``backend`` rejected permanently; ``at`` in microseconds since the epoch."""
 
     backend: str

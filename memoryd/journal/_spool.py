@@ -15,6 +15,7 @@ from pathlib import Path
 import attrs
 import msgspec
 
+from memoryd.core import Value
 from memoryd.journal._held import Row
 from memoryd.store import fsync_directory, private_directory, write_private
 
@@ -25,8 +26,8 @@ _encode = msgspec.msgpack.encode
 _decoder = msgspec.msgpack.Decoder(tuple[bytes, bytes | None, int, int, bytes])
 
 
-@attrs.frozen(slots=True)
-class SpoolFile:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class SpoolFile(Value):
     """The readable rows of a file; ``damaged`` where something after them could not be read."""
 
     path: Path

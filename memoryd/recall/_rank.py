@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 import attrs
 
+from memoryd.core import Value
 from memoryd.recall._terms import Asked, Dates
 from memoryd.recall._text import QUESTION, QUOTED, SPOKEN, TIMED
 
@@ -36,8 +37,8 @@ class Scored(NamedTuple):
     why: dict[str, float]
 
 
-@attrs.frozen(slots=True)
-class Weights:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Weights(Value):
     """The figures of the ranking.  ``near`` are the shares that a word one and two utterances away gives; a question gives ``answer``
     times that to what follows it.  ``thread`` is the share of a thread's best that all of it earns; the rest are factors."""
 

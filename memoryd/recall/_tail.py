@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import attrs
 
-from memoryd.core import Deletion, Edit, Entry, Erased, Forget, MemoryWrite, SessionMark, Turn
+from memoryd.core import Deletion, Edit, Entry, Erased, Forget, MemoryWrite, SessionMark, Turn, Value
 
 __all__ = ["Said", "texts_of"]
 
@@ -16,8 +16,8 @@ _Events: TypeAlias = dict[int, Turn | MemoryWrite]
 _Thread: TypeAlias = tuple[str | None, str | None]
 
 
-@attrs.frozen(slots=True)
-class Said:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Said(Value):
     """One text: an utterance of a turn (``role``, ``actor``, its ``place`` in the ``thread``) or the value of a memory (no role)."""
 
     seq: int

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import attrs
 
+from memoryd.core import Value
 from memoryd.recall._language import Language
 from memoryd.recall._script import pairs, unspaced, vowel_marked
 from memoryd.recall._text import Tokenize, index_text, normal
@@ -28,8 +29,8 @@ _ISO_DATE = r"\b((?:19|20)\d\d)-(\d\d)-(\d\d)\b"
 _CAPITAL_WORD = r"\b[^\W\d_]+"
 
 
-@attrs.frozen(slots=True)
-class Term:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Term(Value):
     """One thing to look up: any of ``words`` (forms of one word), or with ``whole`` all of them (pieces of one word).
 
     ``words`` are surface forms that are one token each, ``stems`` those tokens.  ``stem`` identifies the term.
@@ -45,8 +46,8 @@ class Term:
         return self.stems <= tokens if self.whole else not self.stems.isdisjoint(tokens)
 
 
-@attrs.frozen(slots=True)
-class Phrase:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Phrase(Value):
     """A quotation: ``stems`` must stand side by side, or ``inside`` (a script without spaces) must be part of the text."""
 
     inside: str | None
@@ -61,8 +62,8 @@ class Phrase:
         return any(stems[start : start + width] == self.stems for start in range(len(stems) - width + 1))
 
 
-@attrs.frozen(slots=True)
-class Dates:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Dates(Value):
     """Years, months (1-12) and days of the month that a query names."""
 
     years: frozenset[int] = frozenset()
@@ -73,8 +74,8 @@ class Dates:
         return bool(self.years or self.months or self.days)
 
 
-@attrs.frozen(slots=True)
-class Asked:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Asked(Value):
     """An analysed query.
 
     ``phrases`` are quotations: where the query is nothing else (``only_phrases``) a text must have them all, else it earns by them.

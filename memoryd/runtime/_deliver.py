@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import attrs
 import trio
 
-from memoryd.core import Cursor, Entry, Outcome, RetryPolicy, backoff
+from memoryd.core import Cursor, Entry, Outcome, RetryPolicy, Value, backoff
 from memoryd.errors import BackendAmbiguous, BackendError, BackendPermanent, BackendTransient, StoreError
 from memoryd.journal import Journal, Outbox
 from memoryd.runtime._kernel import Kernel, Member
@@ -20,8 +20,8 @@ _POLL = 0.5
 _CALL_DEADLINE = 60.0  # seconds one apply may take before it counts as ambiguous, or one open before it is tried again
 
 
-@attrs.frozen(slots=True)
-class _Stop:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class _Stop(Value):
     """Delivery stops here for now: ``kind`` and ``reason`` of the event that has to be tried again."""
 
     kind: str

@@ -13,6 +13,8 @@ from weakref import WeakSet
 import attrs
 import trio
 
+from memoryd.core import Value
+
 __all__ = ["Owner", "read_owner"]
 
 _POLL = 0.5  # seconds between tries to take over, and between looks at the heartbeat
@@ -92,8 +94,8 @@ def _owners() -> WeakSet[Owner]:
     return owners
 
 
-@attrs.frozen(slots=True)
-class SeenOwner:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class SeenOwner(Value):
     """What the lock file says; ``stopped`` where its heartbeat is old."""
 
     pid: int

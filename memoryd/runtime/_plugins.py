@@ -6,11 +6,13 @@ A program may put factories of its own into :data:`registered_backends`, before 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from memoryd.core import Backend, BackendContext, BackendFactory
 from memoryd.errors import BackendNotFound, BackendPermanent
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["available_backends", "make_backend", "registered_backends"]
 
@@ -20,6 +22,8 @@ registered_backends: dict[str, BackendFactory] = {}
 
 def available_backends() -> Mapping[str, EntryPoint]:
     """Every installed backend by name; of two with one name the first found counts."""
+    from importlib.metadata import entry_points  # 10 ms, which a program with factories of its own does not pay
+
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
         found.setdefault(point.name, point)

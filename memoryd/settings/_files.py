@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from memoryd.core import Key, config_keys
+from memoryd.core import Key, Value, config_keys
 from memoryd.errors import ConfigError
 from memoryd.settings._secrets import refuse_secrets
 
@@ -27,8 +27,8 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@attrs.frozen(slots=True)
-class Source:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Source(Value):
     """What one place says: checked values by full name, with the place of each; ``backends`` are tables passed on as they are."""
 
     values: Mapping[str, Any] = attrs.field(factory=dict)

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from memoryd.core import Config, build_config
+from memoryd.core import Config, Value, build_config
 from memoryd.errors import ConfigError
 from memoryd.settings._files import KEYS, Source, read_environment, read_file, read_mapping
 from memoryd.settings._paths import config_paths, resolve_home
@@ -17,8 +17,8 @@ from memoryd.settings._paths import config_paths, resolve_home
 __all__ = ["Loaded", "Shown", "describe", "load_config"]
 
 
-@attrs.frozen(slots=True)
-class Loaded:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Loaded(Value):
     """A configuration and where each value came from.
 
     ``sources`` maps full names (``gate.mode``) to a file's path, a variable's name or ``arguments``; what is not in it has its
@@ -32,8 +32,8 @@ class Loaded:
     files: tuple[Path, ...]
 
 
-@attrs.frozen(slots=True)
-class Shown:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Shown(Value):
     """One line of ``memoryd config show``."""
 
     key: str

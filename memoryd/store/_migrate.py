@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 import attrs
 
+from memoryd.core import Value
 from memoryd.errors import ProfileMismatch, StoreBroken, StoreTooNew
 from memoryd.store._backup import back_up
 from memoryd.store._connection import Connection, connect, open_connection, store_uri
@@ -28,8 +29,8 @@ OPTIONS = Options(synchronous="FULL", busy_ms=10_000)
 CREATE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 
 
-@attrs.frozen
-class Schema:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Schema(Value):
     """What a store file holds: its ``kind`` (``log``, ``memory``, ``archive``) and the SQL of every version since the first."""
 
     kind: str
@@ -46,8 +47,8 @@ class Schema:
         return len(self.migrations)
 
 
-@attrs.frozen
-class _State:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class _State(Value):
     application: int
     version: int
     objects: int

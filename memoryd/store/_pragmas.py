@@ -9,6 +9,7 @@ from typing import Literal
 import apsw
 import attrs
 
+from memoryd.core import Value
 from memoryd.errors import StoreBroken
 
 __all__ = ["Options", "Synchronous", "apply_pragmas"]
@@ -17,8 +18,8 @@ Synchronous = Literal["NORMAL", "FULL"]
 LEVELS: dict[Synchronous, int] = {"NORMAL": 1, "FULL": 2}
 
 
-@attrs.frozen
-class Options:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Options(Value):
     """How a connection behaves.
 
     ``synchronous`` NORMAL leaves fsync to a barrier, FULL syncs each commit.  ``busy_ms`` is how long a statement waits for another

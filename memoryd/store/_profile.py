@@ -13,7 +13,7 @@ from pathlib import Path
 
 import attrs
 
-from memoryd.core import profile_folder
+from memoryd.core import Value, profile_folder
 from memoryd.errors import ProfileMismatch, StoreCorrupt, StoreLocked, StoreReadOnly
 from memoryd.store._errors import os_errors
 from memoryd.store._filesystem import require_platform
@@ -25,8 +25,8 @@ KEY_BYTES = 32
 CREATION_SECONDS = 5.0
 
 
-@attrs.frozen
-class ProfileStore:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class ProfileStore(Value):
     """An opened profile.  ``instance`` is 32 hex digits made with the directory; ``key`` (32 bytes) keys every digest of the profile."""
 
     name: str
