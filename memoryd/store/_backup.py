@@ -10,6 +10,7 @@ import apsw
 from memoryd.errors import StoreCorrupt
 from memoryd.store._connection import Connection, store_uri
 from memoryd.store._errors import os_errors, raise_mapped
+from memoryd.store._fork import OUTSIDE
 from memoryd.store._sync import fsync_directory
 
 __all__ = ["back_up"]
@@ -22,7 +23,8 @@ def back_up(source: Connection, target: Path, *, mode_of: Path, vfs: str | None 
     draft = target.with_name(f"{target.name}.draft")
     try:
         _remove(draft)
-        _copy(source, draft, mode_of, vfs)
+        with OUTSIDE:
+            _copy(source, draft, mode_of, vfs)
         with os_errors(target):
             os.replace(draft, target)
     except BaseException:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
@@ -13,8 +14,9 @@ from weakref import WeakSet
 
 import apsw
 
-from memoryd.errors import ClosedError, DeadlineExceeded, ForkedError, StoreBroken
+from memoryd.errors import ClosedError, DeadlineExceeded, ForkedError, StoreBroken, StoreError, StoreLocked
 from memoryd.store._errors import os_errors, raise_mapped
+from memoryd.store._fork import OUTSIDE, forked_badly, rests
 from memoryd.store._pragmas import Options, apply_pragmas
 
 __all__ = ["CheckpointMode", "Connection", "Params", "Row", "connect", "wal_path", "wal_size"]
@@ -54,22 +56,28 @@ class Connection:
     ``apsw.Connection`` for what this class does not offer; its errors are apsw's.
     """
 
-    __slots__ = ("__weakref__", "_deadline", "_pid", "path", "raw")
+    __slots__ = ("__weakref__", "_deadline", "_lock", "_pid", "_reading", "_reopen", "_state", "path", "raw")
 
-    def __init__(self, raw: apsw.Connection, path: Path) -> None:
+    def __init__(self, raw: apsw.Connection, path: Path, reopen: Callable[[], apsw.Connection]) -> None:
         self.raw = raw
         self.path = path
         self._pid = os.getpid()
         self._deadline: float | None = None
+        self._reopen = reopen
+        self._lock = threading.RLock()  # held in a call and a transaction, so that a fork can wait for their end
+        self._reading = 0
+        self._state: Literal["open", "asleep", "closed"] = "open"
         _open_here.add(self)
+        rests(self)
 
     def insert(self, sql: str, params: Params = ()) -> int:
         """Run one INSERT and return its rowid: the hot path, a bare apsw call and a pid check."""
         if os.getpid() != self._pid:
             raise _forked(self.path)
         try:
-            self.raw.execute(sql, params)
-            return self.raw.last_insert_rowid()
+            with self._lock:
+                self.raw.execute(sql, params)
+                return self.raw.last_insert_rowid()
         except apsw.Error as error:
             self._fail(error)
 
@@ -78,8 +86,9 @@ class Connection:
         if os.getpid() != self._pid:
             raise _forked(self.path)
         try:
-            self.raw.execute(sql, params)
-            return self.raw.changes()
+            with self._lock:
+                self.raw.execute(sql, params)
+                return self.raw.changes()
         except apsw.Error as error:
             self._fail(error)
 
@@ -88,7 +97,8 @@ class Connection:
         if os.getpid() != self._pid:
             raise _forked(self.path)
         try:
-            cursor = self.raw.execute(sql, params)
+            with self._lock:
+                cursor = self.raw.execute(sql, params)
         except apsw.Error as error:
             self._fail(error)
         return self._rows(cursor)
@@ -98,7 +108,8 @@ class Connection:
         if os.getpid() != self._pid:
             raise _forked(self.path)
         try:
-            self.raw.executemany(sql, rows)
+            with self._lock:
+                self.raw.executemany(sql, rows)
         except apsw.Error as error:
             self._fail(error)
 
@@ -107,7 +118,8 @@ class Connection:
         if os.getpid() != self._pid:
             raise _forked(self.path)
         try:
-            return self.raw.execute(sql, params).fetchall()
+            with self._lock:
+                return self.raw.execute(sql, params).fetchall()
         except apsw.Error as error:
             self._fail(error)
 
@@ -123,13 +135,15 @@ class Connection:
         A COMMIT that fails while syncing (``synchronous=FULL``) is in doubt until the next one: its rows may come back after a crash.
         Write so that doing it again does no harm.
         """
-        self.run(f"BEGIN {kind}")
-        try:
-            yield
-            self.run("COMMIT")
-        except BaseException:
-            self._roll_back()
-            raise
+        self._check()
+        with self._lock:
+            self.run(f"BEGIN {kind}")
+            try:
+                yield
+                self.run("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
 
     @contextmanager
     def progress(self, deadline: float | None) -> Iterator[None]:
@@ -157,14 +171,19 @@ class Connection:
         """
         self._check()
         try:
-            return self.raw.wal_checkpoint(mode=MODES[mode])
+            with self._lock:
+                return self.raw.wal_checkpoint(mode=MODES[mode])
         except apsw.Error as error:
             self._fail(error)
 
     def set_busy_ms(self, milliseconds: int) -> None:
         """How long the next statements wait for another process's lock."""
         self._check()
-        self.raw.set_busy_timeout(milliseconds)
+        try:
+            with self._lock:
+                self.raw.set_busy_timeout(milliseconds)
+        except apsw.Error as error:
+            self._fail(error)
 
     @property
     def last_rowid(self) -> int:
@@ -182,14 +201,52 @@ class Connection:
         The last connection moves the write-ahead log into the file.  Where that fails nothing is lost: the next open reads the log.
         """
         if os.getpid() == self._pid:
-            with suppress(apsw.Error):
+            with self._lock, suppress(apsw.Error):
+                self._state = "closed"
                 self.raw.close()
 
+    # -- around a fork -----------------------------------------------------------------------------------------------------------
+
+    def hold(self, seconds: float) -> bool:
+        """Wait for the end of what runs and keep everybody else out; False where it takes longer, or this thread is inside of it."""
+        if not self._lock.acquire(timeout=seconds):
+            return False
+        if self._state == "open" and (self._reading or self.raw.in_transaction):
+            self._lock.release()
+            return False
+        return True
+
+    def rest(self) -> None:
+        """Close the file, leaving its log as it is."""
+        if self._state == "open":
+            self._state = "asleep"
+            with suppress(apsw.Error):
+                self.raw.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                self.raw.close(True)
+
+    def wake(self) -> None:
+        """Open the file again; where that does not work now, the next call tries."""
+        if self._state == "asleep":
+            with suppress(StoreError):
+                self._open_again()
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def _open_again(self) -> None:
+        with self._lock:
+            self.raw = self._reopen()
+            self._state = "open"
+            self._stop_at(self._deadline)
+
     def _rows(self, cursor: apsw.Cursor) -> Iterator[Row]:
+        self._reading += 1
         try:
             yield from cursor
         except apsw.Error as error:
             self._fail(error)
+        finally:
+            self._reading -= 1
 
     def _check(self) -> None:
         if os.getpid() != self._pid:
@@ -197,6 +254,9 @@ class Connection:
 
     def _fail(self, error: apsw.Error) -> NoReturn:
         if isinstance(error, apsw.ConnectionClosedError):
+            if self._state == "asleep":
+                self._open_again()
+                raise StoreLocked(f"{self.path}: it was closed for a fork: try again", path=str(self.path)) from error
             raise ClosedError(f"{self.path}: the store was closed; open a new runtime") from error
         raise_mapped(error, self.path, self.raw.system_errno)
 
@@ -208,10 +268,12 @@ class Connection:
 
     def _stop_at(self, deadline: float | None) -> None:
         self._deadline = deadline
-        if deadline is None:
-            self.raw.set_progress_handler(None)
-        else:
-            self.raw.set_progress_handler(lambda: time.monotonic() >= deadline, STEPS)
+        handler = None if deadline is None else lambda: time.monotonic() >= deadline
+        try:
+            with self._lock:
+                self.raw.set_progress_handler(handler, STEPS)
+        except apsw.Error as error:
+            self._fail(error)
 
 
 def connect(path: Path, options: Options, *, vfs: str | None = None) -> Connection:
@@ -231,6 +293,14 @@ def store_uri(path: Path, mode_of: Path | None = None) -> str:
 
 def open_connection(uri: str, path: Path, options: Options, flags: int, vfs: str | None) -> Connection:
     """``uri`` names the file at ``path``; ``flags`` are SQLite's open flags."""
+    if forked_badly():
+        raise ForkedError(f"{path}: this process was forked in the middle of a transaction: fork again, or fork before memoryd is opened")
+    again = flags & ~apsw.SQLITE_OPEN_CREATE
+    with OUTSIDE:
+        return Connection(_open(uri, path, options, flags, vfs), path, lambda: _open(uri, path, options, again, vfs))
+
+
+def _open(uri: str, path: Path, options: Options, flags: int, vfs: str | None) -> apsw.Connection:
     try:
         raw = apsw.Connection(uri, flags, vfs)
     except apsw.Error as error:
@@ -243,7 +313,7 @@ def open_connection(uri: str, path: Path, options: Options, flags: int, vfs: str
         if isinstance(error, apsw.Error):
             raise_mapped(error, path, number)
         raise
-    return Connection(raw, path)
+    return raw
 
 
 _open_here: WeakSet[Connection] = WeakSet()

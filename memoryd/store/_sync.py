@@ -14,6 +14,7 @@ from pathlib import Path
 from memoryd.errors import BarrierFailed, ForkedError, StoreBroken
 from memoryd.store._connection import wal_path
 from memoryd.store._errors import os_errors
+from memoryd.store._fork import rests
 
 __all__ = ["WalBarrier", "data_sync", "free_bytes", "fsync_directory", "private_directory", "write_private"]
 
@@ -62,6 +63,7 @@ class WalBarrier:
         self._fd: int | None = None
         self._problem: str | None = None
         self._lost = False
+        rests(self)
 
     @property
     def failed(self) -> bool:
@@ -101,6 +103,22 @@ class WalBarrier:
             self._problem, self._lost = None, False
             if fd is not None:
                 os.close(fd)
+
+    # -- around a fork, when the connections close ---------------------------------------------------------------------------------
+
+    def hold(self, seconds: float) -> bool:
+        return self._lock.acquire(timeout=seconds)
+
+    def rest(self) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+    def wake(self) -> None:
+        """The next :meth:`sync` opens the log that is there then."""
+
+    def release(self) -> None:
+        self._lock.release()
 
     def _current(self) -> int | None:
         """A descriptor of the log; None where there is none yet: before SQLite removes a log, it syncs the file."""

@@ -121,3 +121,58 @@ def test_children_with_connections_of_their_own_lose_nothing(store: Path, profil
     done = subprocess.run([sys.executable, str(script), str(store)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "81"
+
+
+RESTED = """
+import os, sys, threading, time, warnings
+from pathlib import Path
+from memoryd.errors import ForkedError
+from memoryd.store import Options, WalBarrier, connect
+warnings.simplefilter("ignore", DeprecationWarning)
+path, how = Path(sys.argv[1]), sys.argv[2]
+connection, barrier = connect(path, Options(autocheckpoint=0)), WalBarrier(path)
+connection.insert("INSERT INTO note (text) VALUES (x'01')")
+barrier.sync()
+
+def write():
+    with connection.transaction():
+        for n in range(100):
+            connection.insert("INSERT INTO note (text) VALUES (x'02')")
+            began.set()
+            if how == "long":
+                ended.wait(0.05)
+
+def child():
+    if how == "long":  # forked in the middle of what does not end: refused, rather than hang or be wrong
+        try:
+            connect(path, Options())
+        except ForkedError as error:
+            os._exit(0 if "in the middle" in str(error) else 1)
+        os._exit(2)
+    own = connect(path, Options())
+    own.insert("INSERT INTO note (text) VALUES (x'03')")
+    os._exit(0)  # not closed
+
+began, ended = threading.Event(), threading.Event()
+thread = threading.Thread(target=write)
+thread.start()
+began.wait()
+pid = os.fork()
+if pid == 0:
+    child()
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+ended.set()
+thread.join()
+connection.insert("INSERT INTO note (text) VALUES (x'04')")
+barrier.sync()
+"""
+
+
+@pytest.mark.parametrize(("how", "expected"), [("short", 103), ("long", 102)])
+def test_a_fork_waits_for_the_end_of_a_transaction(store: Path, how: str, expected: int) -> None:
+    done = subprocess.run([sys.executable, "-c", RESTED, str(store), how], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    connection = connect(store, Options())
+    assert connection.one("SELECT count(*) FROM note") == (expected,)
+    assert connection.all("PRAGMA integrity_check") == [("ok",)]
+    connection.close()
