@@ -108,13 +108,14 @@ def test_an_interruption_leaves_a_call_and_cancels_it(tmp_path: Path) -> None:
     def waits(thread: int) -> bool:
         return sys._current_frames()[thread].f_code is Portal.run.__code__
 
-    with registered("fake", lambda context: remote), Memory(tmp_path, config={"mirrors": ["fake"], **QUIET}) as memory:
-        with memoryd.scope(user="ada", session="s1"):
-            memory.sync_turn("zebra", "ok")
-            threading.Thread(target=press).start()
-            with pytest.raises(KeyboardInterrupt):
-                memory.drain(3600)
-            assert len(memory.recall("zebra")) == 1
+    with registered("fake", lambda context: remote), memoryd.scope(user="ada", session="s1"):
+        memory = Memory(tmp_path, config={"mirrors": ["fake"], **QUIET})
+        memory.sync_turn("zebra", "ok")
+        threading.Thread(target=press).start()
+        with pytest.raises(KeyboardInterrupt):
+            memory.drain(3600)
+        assert len(memory.recall("zebra")) == 1
+        memory.close()
 
 
 # -- closing -----------------------------------------------------------------------------------------------------------------------
