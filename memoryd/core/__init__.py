@@ -59,6 +59,12 @@ from memoryd.core._query import MAX_LIMIT as MAX_LIMIT
 from memoryd.core._query import MAX_QUERY as MAX_QUERY
 from memoryd.core._query import Query as Query
 from memoryd.core._query import checked_limit as checked_limit
+from memoryd.core._redact import Detector as Detector
+from memoryd.core._redact import Redactor as Redactor
+from memoryd.core._redact import RedactorFactory as RedactorFactory
+from memoryd.core._redact import Span as Span
+from memoryd.core._redact import blank as blank
+from memoryd.core._redact import redactor_of as redactor_of
 from memoryd.core._retry import Breaker as Breaker
 from memoryd.core._retry import GiveUp as GiveUp
 from memoryd.core._retry import Restart as Restart

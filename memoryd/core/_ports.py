@@ -11,6 +11,7 @@ import attrs
 
 from memoryd.core._events import Cursor, Entry
 from memoryd.core._query import Query
+from memoryd.core._redact import RedactorFactory
 from memoryd.core._value import Value
 from memoryd.core._values import Hit, Memory, MemoryVersion
 
@@ -72,7 +73,10 @@ OK = Outcome("ok")
 
 @attrs.frozen(slots=True, eq=False, repr=False)
 class BackendContext(Value):
-    """What a backend is built from: the profile's directory and key, and the backend's own configuration table."""
+    """What a backend is built from: the profile's directory and key, and the backend's own configuration table.
+
+    ``redactor`` builds what takes secrets out of texts; a backend off the machine sends nothing without it.
+    """
 
     name: str
     directory: Path
@@ -81,6 +85,7 @@ class BackendContext(Value):
     key: bytes = attrs.field(repr=False)
     config: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     vfs: str | None = None
+    redactor: RedactorFactory | None = attrs.field(default=None, repr=False)
 
 
 class Backend(Protocol):

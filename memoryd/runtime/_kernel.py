@@ -23,6 +23,7 @@ from memoryd.errors import (
 )
 from memoryd.journal import Erasures, Journal, Limits, Outbox, Privacy
 from memoryd.log import Log
+from memoryd.redact import load_redactor
 from memoryd.runtime._plugins import make_backend
 from memoryd.runtime._progress import Progress
 from memoryd.runtime._wake import Bells
@@ -235,4 +236,4 @@ def _context(name: str, profile: ProfileStore, config: Config, vfs: str | None) 
     if name == "auto":
         raise ConfigError('backend: "auto" needs a configured cloud backend; choose "local" or "null"')
     settings = {"language": config.language, **config.backends.get(name, {})} if name == "local" else config.backends.get(name, {})
-    return BackendContext(name, profile.directory, profile.name, profile.instance, profile.key, settings, vfs)
+    return BackendContext(name, profile.directory, profile.name, profile.instance, profile.key, settings, vfs, load_redactor)

@@ -1,0 +1,127 @@
+"""Erasing and correcting.  Honcho deletes no message, only whole sessions: what stays is copied to a new generation, the old one ends.
+
+The order makes an interruption harmless: what has to go is marked first, so that no search finds it; then the rest is copied, skipping
+what an earlier try copied; then the anchor names the new generation; then the old one is deleted, which the server does when it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import attrs
+import trio
+
+from memoryd.core import Edit, Entry, Forget
+from memoryd_honcho._client import Client, Message, Row
+from memoryd_honcho._memories import Memories
+from memoryd_honcho._send import batches
+from memoryd_honcho._threads import Thread, Threads
+from memoryd_honcho._turns import GONE, NS, TurnWriter, joined, marked_gone, place_of
+
+__all__ = ["Eraser"]
+
+_MARKS = 100  # places of the log in one filter
+
+
+@attrs.frozen(slots=True)
+class Eraser:
+    """Applies what changes turns that are there."""
+
+    client: Client
+    threads: Threads
+    memories: Memories
+    writer: TurnWriter
+
+    async def forget(self, entry: Entry, forget: Forget) -> None:
+        """Erase the events that ``forget`` names, and its sessions whole."""
+        user = forget.scope.need_user()
+        marks = frozenset(f"{entry.cursor.epoch}:{seq}" for seq in forget.targets)
+        generation = entry.event.event_id.hex()
+        whole = {thread.anchor: thread for name in forget.sessions if (thread := await self.threads.find(user, name))}
+        for thread in whole.values():
+            await self._rewrite(thread, generation, lambda message: True)
+        for thread in await self.threads.of_user(user):
+            if thread.anchor not in whole and (thread.old or await self._holds(thread, marks)):
+                await self._rewrite(thread, generation, lambda message: message.metadata.get("q") in marks)
+        await self.memories.erase(user, marks)
+
+    async def edit(self, entry: Entry, edit: Edit) -> None:
+        """Replace texts of a turn.  One that is not there, or was forgotten, needs no correction."""
+        user = edit.scope.need_user()
+        target = edit.target.hex()
+        for thread in await self.threads.of_user(user):
+            if thread.old:
+                await self.threads.delete_old(thread)
+            messages = await self.client.messages(thread.session, {"metadata": {"ev": target}})
+            if any(message.metadata.get("ns") in (NS, GONE) for message in messages):
+                rows = await trio.to_thread.run_sync(self._corrected, user, edit, messages)
+                if rows:
+                    await self._rewrite(thread, edit.event_id.hex(), lambda message: message.metadata.get("ev") == target, rows)
+
+    def _corrected(self, user: str, edit: Edit, messages: Sequence[Message]) -> list[Row]:
+        """The messages of a turn as the edit wants them; a text that it does not give stays.  None for a turn that is so already."""
+        mark = _common(messages)
+        texts = {"user": edit.user, "assistant": edit.assistant}
+        rows: list[Row] = []
+        for role, text in texts.items():
+            kept = joined(messages, role)
+            rows += self.writer.row_pieces(user, role, kept if text is None else text, mark)
+        return [] if [row.content for row in rows] == [message.content for message in messages] else rows
+
+    async def _holds(self, thread: Thread, marks: frozenset[str]) -> bool:
+        asked = sorted(marks)
+        for start in range(0, len(asked), _MARKS):
+            part = {"q": {"in": asked[start : start + _MARKS]}}
+            if await self.client.messages(thread.session, {"metadata": part}):
+                return True
+        return False
+
+    # -- a new generation -------------------------------------------------------------------------------------------------------
+
+    async def _rewrite(
+        self, thread: Thread, generation: str, goes: Callable[[Message], bool], instead: Sequence[Row] = ()
+    ) -> None:
+        """Move what stays to ``generation``; the first message that goes is replaced by ``instead``."""
+        if thread.generation != generation:
+            messages = [message for message in await self.client.messages(thread.session) if place_of(message.metadata)]
+            going = [message for message in messages if goes(message)]
+            if going:
+                await self._replace(thread, generation, messages, going, instead)
+                thread = attrs.evolve(thread, generation=generation, old=(*thread.old, thread.generation))
+                await self.threads.save(thread)
+        await self.threads.delete_old(thread)
+
+    async def _replace(
+        self, thread: Thread, generation: str, messages: Sequence[Message], going: Sequence[Message], instead: Sequence[Row]
+    ) -> None:
+        mark = partial(self._mark_gone, thread, going)
+        if not instead:
+            await mark()
+        gone = {message.id for message in going}
+        rows: list[Row] = []
+        for message in messages:
+            if message.id not in gone:
+                rows.append(Row(message.peer, message.content, message.metadata, message.at))
+            elif message.id == going[0].id:
+                rows += instead
+        await self._copy(thread.session_of(generation), rows)
+        if instead:
+            await mark()  # a correction needs the old texts until the new ones are there
+
+    async def _mark_gone(self, thread: Thread, messages: Sequence[Message]) -> None:
+        for message in messages:
+            if message.metadata.get("ns") != GONE:
+                await self.client.mark_message(thread.session, message.id, marked_gone(message.metadata))
+
+    async def _copy(self, session: str, rows: Sequence[Row]) -> None:
+        there = {place_of(message.metadata) for message in await self.client.messages(session)}
+        fresh = [row for row in rows if place_of(row.metadata) not in there]
+        for batch in batches(fresh):
+            await self.client.add_messages(session, batch)
+
+
+def _common(messages: Sequence[Message]) -> dict[str, object]:
+    """What the metadata of all messages of a turn says, whatever was marked as gone already."""
+    best = max(messages, key=lambda message: len(message.metadata))
+    return {"at": 0, **best.metadata, "ns": NS}
