@@ -50,7 +50,7 @@ def test_python_snippets_run(page: str, text: str, tmp_path: Path) -> None:
 def test_the_readme_has_four_short_snippets(tmp_path: Path) -> None:
     python = blocks("README.md", "python")
     script = next(block for block in blocks("README.md", "sh") if "memoryd recall" in block)
-    assert len(python) == 3
+    assert len(python) == 4
     for text in (*python, script):
         assert len(text.splitlines()) <= SNIPPET_LINES
     done = shell(script, tmp_path)
