@@ -72,26 +72,35 @@ class Reading:
         return Recall(tuple(hits[: query.limit]), source=primary.name)
 
     async def _from_local(self, member: Member, backend: HistoryBackend, own: int, query: Query, timeout: float) -> Recall:
+        """The projection's answer, with the newest of what it does not have yet scanned from the log."""
         with trio.move_on_after(timeout):
             reached = await member.progress.reach(own, timeout * 0.4)
-            try:
-                hits = await backend.recall(query)
-            except MemorydError as error:
-                member.last_error = type(error).__name__
-                return Recall(behind=max(0, own - member.progress.seq), stale=True, source="none")
-            tail = [] if reached else await self._tail(member.progress.seq)
-            found = merge([hits, scan_tail(tail, query, language=self._kernel.config.language)], query.limit) if tail else hits
-            covered = tail[-1].seq if tail else member.progress.seq
-            return Recall(tuple(found), behind=max(0, own - covered), source=member.name)
+            hits = await self._projected(member, backend, query)
+            if hits is not None and reached:
+                return Recall(tuple(hits), source=member.name)
+            tail = await self._tail(member.progress.seq, own)
+            behind = max(0, own - member.progress.seq - len(tail))
+            found = merge([hits or [], scan_tail(tail, query, language=self._kernel.config.language)], query.limit)
+            source = member.name if hits is not None else "log" if tail else "none"
+            return Recall(tuple(found), behind, stale=hits is None, source=source)
         return Recall(behind=max(0, own - member.progress.seq), stale=True, source="none")
 
-    async def _tail(self, after: int) -> Sequence[Entry]:
-        """What the log has beyond the projection: scanned, not indexed, and bounded."""
+    async def _projected(self, member: Member, backend: HistoryBackend, query: Query) -> list[Hit] | None:
+        """None where the projection cannot answer; status says why."""
+        try:
+            return await backend.recall(query)
+        except MemorydError as error:
+            member.last_error = type(error).__name__
+            return None
+
+    async def _tail(self, after: int, upto: int) -> Sequence[Entry]:
+        """The newest events of the log between ``after`` and ``upto``: scanned, not indexed, and bounded."""
         journal = self._kernel.journal
         if journal is None:
             return []
+        start = max(after, upto - _TAIL)
         try:
-            return await self._kernel.read_worker.run(journal.read, after, _TAIL, _TAIL_BYTES, abandon=True)
+            return await self._kernel.read_worker.run(journal.read, start, _TAIL, _TAIL_BYTES, abandon=True)
         except StoreError:  # the answer then says how far it is behind
             return []
 

@@ -172,3 +172,18 @@ assert not mine, mine
     import subprocess
 
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+async def test_recall_reads_the_log_itself_while_the_projection_cannot_be_opened(tmp_path: Path) -> None:
+    directory = open_profile(tmp_path, "default").directory
+    (directory / "memory.db").mkdir()  # nothing that SQLite could open
+    async with memoryd.open_runtime(tmp_path, config={"logging": {"level": "off"}}) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            rt.sync_turn("my zebra is called Zoe", "ok")
+            found = await rt.recall("zebra")
+            assert [hit.text for hit in found] == ["my zebra is called Zoe"]
+            assert (found.source, found.stale, found.behind) == ("log", True, 0)
+            (directory / "memory.db").rmdir()
+            with trio.fail_after(30):
+                while (await rt.recall("zebra")).stale:
+                    await trio.sleep(0.05)
