@@ -20,6 +20,7 @@ from memoryd.recall._render import render as render
 from memoryd.recall._scan import scan_tail as scan_tail
 from memoryd.recall._spill import clear_spill as clear_spill
 from memoryd.recall._spill import spill as spill
+from memoryd.recall._tail import still_standing as still_standing
 from memoryd.recall._terms import UNNAMED as UNNAMED
 from memoryd.recall._terms import Asked as Asked
 from memoryd.recall._terms import Phrase as Phrase

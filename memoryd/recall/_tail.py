@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import attrs
 
-from memoryd.core import Deletion, Edit, Entry, Erased, Forget, MemoryWrite, SessionMark, Turn, Value
+from memoryd.core import Deletion, Edit, Entry, Erased, Forget, Hit, MemoryWrite, SessionMark, Turn, Value
 
-__all__ = ["Said", "texts_of"]
+__all__ = ["Said", "still_standing", "texts_of"]
 
 _Events: TypeAlias = dict[int, Turn | MemoryWrite]
 _Thread: TypeAlias = tuple[str | None, str | None]
@@ -82,3 +82,24 @@ def _said(seq: int, event: Turn | MemoryWrite, places: Counter[_Thread]) -> Iter
         if text:
             yield Said(seq, event, text, role, actor or "", thread, places[thread])
             places[thread] += 1
+
+
+def still_standing(hits: Iterable[Hit], user: str, entries: Sequence[Entry]) -> list[Hit]:
+    """The hits of ``user`` after later ``entries``: without what these delete or forget, and with the texts of their edits."""
+    standing = list(hits)
+    for event in (entry.event for entry in entries):
+        match event:
+            case Forget() if event.scope.user == user:
+                standing = [hit for hit in standing if hit.seq not in event.targets and hit.session not in event.sessions]
+            case Deletion() if event.scope.user == user:
+                standing = [hit for hit in standing if hit.key != event.key]
+            case Edit():
+                standing = [_edited(hit, event) if hit.id == event.target.hex() else hit for hit in standing]
+            case _:
+                pass
+    return [hit for hit in standing if hit.text]
+
+
+def _edited(hit: Hit, edit: Edit) -> Hit:
+    text = edit.assistant if hit.role == "assistant" else edit.user
+    return hit if text is None else attrs.evolve(hit, text=text)

@@ -4,33 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import attrs
 import trio
 
 from memoryd.core import (
     Context,
+    Deletion,
+    Edit,
     Entry,
+    Forget,
     HistoryBackend,
     Hit,
     Memory,
     MemoryVersion,
+    MemoryWrite,
     Query,
     Recall,
     Scope,
+    Turn,
     check_name,
     check_text,
     checked_limit,
 )
 from memoryd.errors import BackendError, BackendTransient, DeadlineExceeded, InvalidInput, MemorydError, StoreError
-from memoryd.recall import merge, render, scan_tail, spill
+from memoryd.recall import merge, render, scan_tail, spill, still_standing
 from memoryd.runtime._ingest import event_time
 from memoryd.runtime._kernel import Kernel, Member
 
 __all__ = ["Reading"]
 
 T = TypeVar("T")
+Kinds: TypeAlias = tuple[type[MemoryWrite | Deletion | Forget | Turn | Edit], ...]
+_MEMORY_EVENTS: Kinds = (MemoryWrite, Deletion, Forget)
+_ALL_EVENTS: Kinds = (*_MEMORY_EVENTS, Turn, Edit)
 _TAIL = 1024  # events that are scanned while the projection is behind
 _TAIL_BYTES = 4 << 20
 
@@ -80,7 +88,7 @@ class Reading:
                 return Recall(tuple(hits), source=member.name)
             tail = await self._tail(member.progress.seq, own)
             behind = max(0, own - member.progress.seq - len(tail))
-            found = merge([hits or [], scan_tail(tail, query, language=self._kernel.config.language)], query.limit)
+            found = self._with_tail(hits or [], tail, query)
             source = member.name if hits is not None else "log" if tail else "none"
             return Recall(tuple(found), behind, stale=hits is None, source=source)
         return Recall(behind=max(0, own - member.progress.seq), stale=True, source="none")
@@ -92,6 +100,10 @@ class Reading:
         except MemorydError as error:
             member.last_error = type(error).__name__
             return None
+
+    def _with_tail(self, hits: Sequence[Hit], tail: Sequence[Entry], query: Query) -> list[Hit]:
+        standing = still_standing(hits, query.user, tail) if query.as_of is None else hits
+        return merge([standing, scan_tail(tail, query, language=self._kernel.config.language)], query.limit)
 
     async def _tail(self, after: int, upto: int) -> Sequence[Entry]:
         """The newest events of the log between ``after`` and ``upto``: scanned, not indexed, and bounded."""
@@ -128,38 +140,40 @@ class Reading:
     async def retrieve(self, scope: Scope, key: str) -> Memory | None:
         user = scope.need_user()
         check_name("key", key)
-        return await self._ask("retrieve", None, lambda backend: backend.retrieve(user, key))
+        return await self._ask("retrieve", None, user, lambda backend: backend.retrieve(user, key))
 
     async def query(self, scope: Scope, text: str, limit: int) -> list[Memory]:
         user = scope.need_user()
         count = checked_limit(limit)
         if not check_text("query", text) or not count:
             return []
-        return await self._ask("query", [], lambda backend: backend.query(user, text, count))
+        return await self._ask("query", [], user, lambda backend: backend.query(user, text, count))
 
     async def list_keys(self, scope: Scope) -> list[str]:
         user = scope.need_user()
-        return await self._ask("retrieve", [], lambda backend: backend.list_keys(user))
+        return await self._ask("retrieve", [], user, lambda backend: backend.list_keys(user))
 
     async def list_memories(self, scope: Scope, limit: int | None, offset: int) -> list[Memory]:
         user = scope.need_user()
         count = None if limit is None else checked_limit(limit)
         start = checked_limit(offset) if offset <= 0 else offset
-        return await self._ask("retrieve", [], lambda backend: backend.list_memories(user, limit=count, offset=start))
+        return await self._ask("retrieve", [], user, lambda backend: backend.list_memories(user, limit=count, offset=start))
 
     async def history(self, scope: Scope, key: str, as_of: datetime | None) -> list[MemoryVersion]:
         user = scope.need_user()
         check_name("key", key)
-        return await self._ask("retrieve", [], lambda backend: backend.history(user, key, as_of=as_of))
+        return await self._ask("retrieve", [], user, lambda backend: backend.history(user, key, as_of=as_of))
 
     async def find(self, scope: Scope, id: str) -> Hit | None:
         user = scope.need_user()
         if not check_text("id", id):
             raise InvalidInput("id", "expected the id of a turn or a memory")
-        return await self._ask("retrieve", None, lambda backend: backend.find(user, id))
+        return await self._ask("retrieve", None, user, lambda backend: backend.find(user, id), _ALL_EVENTS)
 
-    async def _ask(self, deadline: str, nothing: T, ask: Callable[[HistoryBackend], Awaitable[T]]) -> T:
-        """Ask local, after it has the caller's own writes; raises :class:`DeadlineExceeded` rather than answer wrongly."""
+    async def _ask(
+        self, deadline: str, nothing: T, user: str, ask: Callable[[HistoryBackend], Awaitable[T]], kinds: Kinds = _MEMORY_EVENTS
+    ) -> T:
+        """Ask local; raises :class:`DeadlineExceeded` rather than answer without an event of ``kinds`` that the log has already."""
         history = self._kernel.history
         if history is None:
             return nothing
@@ -168,9 +182,9 @@ class Reading:
             raise BackendTransient(f"the memory of this profile cannot be opened ({member.last_error}): see 'memoryd status'")
         timeout: float = getattr(self._kernel.config.deadlines, deadline)
         started = trio.current_time()
-        if self._kernel.journal is not None:
-            await member.progress.reach(self._kernel.journal.last_seq, timeout * 0.7)
         try:
+            with trio.fail_after(timeout):
+                await self._has_all(member, user, kinds, timeout * 0.7)
             with trio.fail_after(_left(started, timeout)):
                 return await ask(backend)
         except trio.TooSlowError:
@@ -178,6 +192,16 @@ class Reading:
         except MemorydError as error:
             member.last_error = type(error).__name__
             raise
+
+    async def _has_all(self, member: Member, user: str, kinds: Kinds, timeout: float) -> None:
+        """Wait until ``member`` has what the log has; what it lacks at the deadline may only be what does not matter here."""
+        journal = self._kernel.journal
+        if journal is None or await member.progress.reach(own := journal.last_seq, timeout):
+            return
+        missing = own - member.progress.seq
+        tail = await self._tail(member.progress.seq, own)
+        if len(tail) < missing or any(isinstance(entry.event, kinds) and entry.event.scope.user == user for entry in tail):
+            raise trio.TooSlowError
 
 
 def _left(started: float, timeout: float) -> float:

@@ -25,7 +25,7 @@ CONFIG = {
     "deadlines": {"store": 5, "recall": 5, "retrieve": 5, "query": 5, "close": 5, "drain": 20, "flush": 20},
     "logging": {"level": "off"},
 }
-HASTY = {**CONFIG, "deadlines": {"store": 0.01, "recall": 0.3, "retrieve": 0.3, "query": 0.3, "close": 0.2, "drain": 0.2, "flush": 0.2}}
+HASTY = {**CONFIG, "deadlines": {"store": 0.01, "recall": 0.1, "retrieve": 0.03, "close": 0.2, "drain": 0.1}}
 STORES = ("log.db", "memory.db", "archive.db")
 USERS = st.sampled_from(["ada", "bob"])
 SESSIONS = st.sampled_from(["s1", "s2"])
@@ -311,7 +311,9 @@ class Runtime(RuleBasedStateMachine):
         for user in ("ada", "bob"):
             with memoryd.scope(user=user):
                 found = self.memory.recall("common", 1000)
-            assert found.behind == 0
+            if found.behind or found.stale:
+                assert self.locked, "nothing is in the way, and yet the answer is not whole"
+                continue
             texts = sorted(hit.text for hit in found if hit.kind == "turn")
             assert texts == sorted(turn.text for turn in self.model.turns_of(user))
 
