@@ -46,6 +46,9 @@ class Lane(Generic[S]):
         return self._waited_for + self._busy
 
     async def open(self) -> None:
+        """Open the side; where it is open already (another lane's open had failed) it stays as it is."""
+        if self._worker is not None:
+            return
         worker = Worker(self._name)
         try:
             self._side = await worker.run(self._opener)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import attrs
@@ -69,10 +70,6 @@ class Journal:
         self._lock = threading.Lock()
         self._read_lock = threading.Lock()
         prepare(self.path, SCHEMA, profile, vfs=vfs)
-        hot = Options(synchronous="NORMAL", busy_ms=_BUSY_MS, autocheckpoint=0, wal_limit=limits.wal_cap_bytes)
-        self._writer = connect(self.path, hot, vfs=vfs)
-        self._reader = connect(self.path, Options(readonly=True, busy_ms=2000), vfs=vfs)
-        self._keeper = connect(self.path, Options(synchronous="NORMAL", busy_ms=_KEEPER_BUSY_MS, autocheckpoint=0), vfs=vfs)
         self._barrier = WalBarrier(self.path) if fdatasync is None else WalBarrier(self.path, fdatasync=fdatasync)
         self._barrier_lock = threading.Lock()
         self._keep_lock = threading.Lock()
@@ -87,7 +84,22 @@ class Journal:
         self.quarantined = 0
         self.unreadable: set[int] = set()
         self.last_error = ""
-        self._begin()
+        with ExitStack() as undo:
+            self._connect(undo, vfs)
+            self._begin()
+            undo.pop_all()
+
+    def _connect(self, undo: ExitStack, vfs: str | None) -> None:
+        def opened(options: Options) -> Connection:
+            connection = connect(self.path, options, vfs=vfs)
+            undo.callback(connection.close)
+            return connection
+
+        undo.callback(self._barrier.close)
+        cap = self._limits.wal_cap_bytes
+        self._writer = opened(Options(synchronous="NORMAL", busy_ms=_BUSY_MS, autocheckpoint=0, wal_limit=cap))
+        self._reader = opened(Options(readonly=True, busy_ms=2000))
+        self._keeper = opened(Options(synchronous="NORMAL", busy_ms=_KEEPER_BUSY_MS, autocheckpoint=0))
 
     def _begin(self) -> None:
         """The barrier that an open begins with; it also makes the WAL exist, and its name durable, before the first append."""
