@@ -53,8 +53,9 @@ class Prefetcher:
         if slot.context is None:
             with trio.move_on_after(budget):
                 await self._answered(slot)
-        if self._slots.get(key) is slot:
-            del self._slots[key]
+        if self._slots.get(key) is not slot:
+            return None  # dropped meanwhile, because something was forgotten
+        del self._slots[key]
         return slot.context
 
     async def _answered(self, slot: _Slot) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 import memoryd
 from memoryd.core import Forgotten, Turn
@@ -276,6 +277,17 @@ async def test_what_another_run_spooled_is_forgotten_too(tmp_path: Path) -> None
             await forget(rt, everything=True)
             assert await rt.drain()
     assert not any(grep(tmp_path, ["zqspooled"]).values())
+
+
+async def test_what_was_prefetched_is_dropped(tmp_path: Path) -> None:
+    async with memoryd.open_runtime(tmp_path) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            turn = rt.sync_turn("zqgone", "ok")
+            await rt.drain()
+            rt.queue_prefetch("zqgone")
+            await trio.testing.wait_all_tasks_blocked()
+            await forget(rt, id=turn.event_id)
+            assert "zqgone" not in (await rt.prefetch("zqgone")).text
 
 
 async def test_a_projection_made_anew_does_not_bring_it_back(tmp_path: Path) -> None:
