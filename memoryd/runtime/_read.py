@@ -77,6 +77,11 @@ class Reading:
         except (BackendError, trio.TooSlowError) as error:
             primary.last_error = type(error).__name__
             return None
+        except Exception as error:  # a bug of the adapter must not break the host's turn: local answers
+            if self._kernel.on_bug == "raise":
+                raise
+            primary.last_error = type(error).__name__
+            return None
         return Recall(tuple(hits[: query.limit]), source=primary.name)
 
     async def _from_local(self, member: Member, backend: HistoryBackend, own: int, query: Query, timeout: float) -> Recall:

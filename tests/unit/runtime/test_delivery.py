@@ -334,6 +334,18 @@ async def test_local_answers_for_a_primary_that_is_down_or_slow(tmp_path: Path, 
         assert "turn 1" in [hit.text for hit in answer]
 
 
+async def test_a_bug_of_the_primarys_adapter_does_not_break_a_turn(tmp_path: Path, autojump_clock: MockClock) -> None:
+    remote = FakeRemote()
+    with registered("fake", lambda context: remote), memoryd.scope(user="ada", session="s1"):
+        async with memoryd.open_runtime(tmp_path, config=REMOTE, on_bug="contain") as rt:
+            say(rt, 3)
+            assert (await rt.drain(60)).remote
+            remote.outage = RemoteFault("bug")
+            answer = await rt.recall("turn 1")
+            assert (answer.source, answer.stale) == ("local", True)
+            assert the_remote(await rt.status()).last_error == "ZeroDivisionError"
+
+
 async def test_local_answers_for_a_primary_that_is_behind_the_callers_last_write(tmp_path: Path, autojump_clock: MockClock) -> None:
     remote = FakeRemote(plan=[RemoteFault("transient", 5.0)])
     async with opened(tmp_path, remote, backend="fake", mirrors=[]) as rt:
