@@ -179,7 +179,7 @@ class HonchoBackend:
         settings, names = self._settings, self._names
         threads = Threads(client, names)
         memories = Memories(client, names, redact)
-        writer = TurnWriter(names, settings.assistant, redact)
+        writer = TurnWriter(names, settings, redact)
         eraser = Eraser(client, threads, memories, writer)
         parts = Parts(writer, threads, Sender(client, settings.settle), memories, eraser, settings.settle)
         return _Open(client, parts, memories, Recaller(self._context.name, client, names, threads, memories, redact))

@@ -6,10 +6,8 @@ Sessions and peers are named, not fetched: the SDK's own ``peer()`` and ``sessio
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import attrs
 import httpx
@@ -21,6 +19,7 @@ from honcho.http.exceptions import ConnectionError  # not the builtin one
 
 from memoryd.errors import BackendAmbiguous, BackendError, BackendPermanent, BackendTransient
 from memoryd_honcho._errors import CALL_ERRORS, NotThere, mapped
+from memoryd_honcho._http import asked_to_wait, connections, tls
 from memoryd_honcho._settings import Settings
 
 __all__ = ["Client", "Message", "Row", "Written"]
@@ -28,7 +27,6 @@ __all__ = ["Client", "Message", "Row", "Written"]
 T = TypeVar("T")
 Metadata = dict[str, Any]
 _PAGE = 100
-_retry_after: ContextVar[float | None] = ContextVar("honcho_retry_after", default=None)
 
 
 @attrs.frozen(slots=True)
@@ -72,16 +70,12 @@ class Client:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._unused = httpx.Client(verify=tls())  # the SDK wants one for its blocking half, and would make a slower one
         self._honcho = Honcho(
-            api_key=settings.api_key, base_url=settings.url, workspace_id=settings.workspace, timeout=settings.timeout, max_retries=0
-        )
-        local = urlsplit(settings.url).hostname in ("127.0.0.1", "localhost", "::1")
-        self._connections = httpx.AsyncClient(
-            base_url=settings.url,
-            timeout=settings.timeout,
-            trust_env=not local,  # a proxy for the world is none for this machine
-            event_hooks={"response": [_note_retry_after]},
-        )
+            api_key=settings.api_key, base_url=settings.url, workspace_id=settings.workspace, timeout=settings.timeout, max_retries=0,
+            http_client=self._unused,
+        )  # fmt: skip
+        self._connections = connections(settings)
         # the SDK's own retries sleep with asyncio and would write twice
         self._honcho._async_http = AsyncHonchoHTTPClient(
             base_url=settings.url, api_key=settings.api_key, timeout=settings.timeout, max_retries=0, http_client=self._connections
@@ -90,7 +84,7 @@ class Client:
     async def aclose(self) -> None:
         with trio.CancelScope(shield=True), trio.move_on_after(2):
             await self._connections.aclose()
-        self._honcho._http.close()
+        self._unused.close()
 
     # -- messages ---------------------------------------------------------------------------------------------------------------
 
@@ -212,14 +206,14 @@ class Client:
         return await self._call(call, self._settings.timeout, repeatable=False)
 
     async def _call(self, call: Callable[[], Awaitable[T]], seconds: float, *, repeatable: bool) -> T:
-        _retry_after.set(None)
         try:
             with trio.fail_after(seconds):
                 return await (_again(call) if repeatable else call())
         except trio.TooSlowError as error:
             raise _too_slow(seconds, repeatable) from error
         except CALL_ERRORS as error:
-            raise mapped(error, repeatable=repeatable, retry_after=_retry_after.get()) from error
+            found = mapped(error, repeatable=repeatable, retry_after=asked_to_wait())
+        raise found
 
 
 async def _again(call: Callable[[], Awaitable[T]]) -> T:
@@ -235,14 +229,6 @@ async def _again(call: Callable[[], Awaitable[T]]) -> T:
 def _too_slow(seconds: float, repeatable: bool) -> BackendError:
     said = f"Honcho did not answer within {seconds:g} s"
     return BackendTransient(said) if repeatable else BackendAmbiguous(said)
-
-
-async def _note_retry_after(response: httpx.Response) -> None:
-    """The SDK reads this header of a 429 only; a 503 has it, too."""
-    try:
-        _retry_after.set(float(response.headers["Retry-After"]))
-    except (KeyError, ValueError):
-        _retry_after.set(None)
 
 
 async def _all(page: Any, most: int | None = None) -> AsyncIterator[Any]:

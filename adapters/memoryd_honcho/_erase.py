@@ -40,7 +40,7 @@ class Eraser:
         generation = entry.event.event_id.hex()
         whole = {thread.anchor: thread for name in forget.sessions if (thread := await self.threads.find(user, name))}
         for thread in whole.values():
-            await self._rewrite(thread, generation, lambda message: True)
+            await self._rewrite(thread, generation, lambda message: _is_before(message, entry))
         for thread in await self.threads.of_user(user):
             if thread.anchor not in whole and (thread.old or await self._holds(thread, marks)):
                 await self._rewrite(thread, generation, lambda message: message.metadata.get("q") in marks)
@@ -119,6 +119,12 @@ class Eraser:
         fresh = [row for row in rows if place_of(row.metadata) not in there]
         for batch in batches(fresh):
             await self.client.add_messages(session, batch)
+
+
+def _is_before(message: Message, entry: Entry) -> bool:
+    """Whether a message was there when its session was forgotten: a repeated *forget* must spare what came after it."""
+    epoch, _, seq = str(message.metadata.get("q")).rpartition(":")
+    return epoch != entry.cursor.epoch or not seq.isdigit() or int(seq) < entry.seq
 
 
 def _common(messages: Sequence[Message]) -> dict[str, object]:

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from memoryd.errors import BackendAmbiguous, BackendError, BackendPermanent, BackendTransient
 
-__all__ = ["CALL_ERRORS", "NotThere", "ServerFault", "mapped"]
+__all__ = ["CALL_ERRORS", "BadAnswer", "NotThere", "ServerFault", "mapped"]
 
-CALL_ERRORS = (HonchoError, ValidationError, ValueError, httpx.HTTPError)
-"""What a call of the SDK may raise."""
+CALL_ERRORS = (HonchoError, ValidationError, ValueError, httpx.HTTPError, TypeError, AttributeError, KeyError)
+"""What a call of the SDK may raise; the last three for an answer of another form, which it takes apart without looking."""
 
 _REJECTED = frozenset({400, 413, 422})
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -23,17 +23,27 @@ class ServerFault(BackendTransient):
     """The server answered 500: an outage of its database, a lock, or this input for ever."""
 
 
+class BadAnswer(ValueError):
+    """The server's answer has not the form of one; stands for the SDK's own error, which would print the answer."""
+
+
 class NotThere(BackendTransient):
     """404: the object is gone, or the address is not Honcho's."""
 
 
 def mapped(error: Exception, *, repeatable: bool, retry_after: float | None = None) -> BackendError:
     """``error`` as transient, permanent or ambiguous.  ``repeatable``: sending the same again changes nothing, so a lost answer is no
-    doubt.  The error itself is stripped of texts: it is the ``__cause__``, which tracebacks print."""
+    doubt.  Its ``__cause__`` is set, and stripped of texts: tracebacks print it."""
     if isinstance(error, HonchoError) and error.status:
         found = _answered(error, repeatable, retry_after)
         _strip(error, str(found))
-        return found
+    else:
+        found = _unanswered(error, repeatable)
+    found.__cause__ = error if isinstance(error, (HonchoError, httpx.HTTPError)) else BadAnswer(type(error).__name__)
+    return found
+
+
+def _unanswered(error: Exception, repeatable: bool) -> BackendError:
     name = type(error).__name__
     if isinstance(error, HonchoError) and isinstance(error.__cause__, _NOT_SENT):
         return BackendTransient(f"Honcho cannot be reached ({type(error.__cause__).__name__})")

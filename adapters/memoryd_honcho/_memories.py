@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import trio
 
-from memoryd.core import Deletion, Entry, Memory, MemoryWrite, Redactor, from_micros
+from memoryd.core import MAX_NAME, Deletion, Entry, Memory, MemoryWrite, Redactor, from_micros
 from memoryd.errors import BackendError
 from memoryd_honcho._client import Client
 from memoryd_honcho._names import Names
@@ -123,7 +123,7 @@ class Memories:
         return Record(
             session, self._names.user(user), sequence_mark(entry), False, event,
             event if before is None or fresh else before.id,
-            self._redact(write.key), self._redacted_value(write.key, write.value), self._redact(write.type),
+            self._redact(write.key)[:MAX_NAME], self._redacted_value(write.key, write.value), self._redact(write.type)[:MAX_NAME],
             write.at if before is None or fresh else before.created, write.at, self._redacted_extra(write.metadata),
         )  # fmt: skip
 

@@ -23,6 +23,7 @@ __all__ = ["Recaller"]
 
 _MOST = 100  # results of one search, by the server's rule
 _QUERY = 2000  # characters of a query that are sent
+_GRACE = 0.25  # seconds that facts and context may take beyond the search
 _FLAT = 60  # how little the first places of two rankings differ: the usual constant of reciprocal ranks
 _WORD = re.compile(r"\w{3,}")
 
@@ -56,12 +57,24 @@ class Recaller:
         if query.session is not None and thread is None:
             return []
         text = await trio.to_thread.run_sync(self._wire_text, query.text)
+        found = await self._find(query, text, thread)
+        return await self._hits(query, found)
+
+    async def _find(self, query: Query, text: str, thread: Thread | None) -> _Found:
         found = _Found()
+        failure: BackendError | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_if_possible, self._find_facts, query, text, found)
             nursery.start_soon(_if_possible, self._find_context, query, thread, found)
-            found.messages = await self._search(query, text, thread)
-        return await self._hits(query, thread, found)
+            try:
+                found.messages = await self._search(query, text, thread)
+                nursery.cancel_scope.deadline = trio.current_time() + _GRACE
+            except BackendError as error:
+                failure = error
+                nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        return found
 
     def _wire_text(self, text: str) -> str:
         return escape(self.redact(text[:_QUERY]))
@@ -98,13 +111,13 @@ class Recaller:
 
     # -- hits -------------------------------------------------------------------------------------------------------------------
 
-    async def _hits(self, query: Query, thread: Thread | None, found: _Found) -> list[Hit]:
-        hits = [*self._turn_hits(query, thread, found.messages), *self._fact_hits(found)]
+    async def _hits(self, query: Query, found: _Found) -> list[Hit]:
+        hits = [*self._turn_hits(query, found.messages), *self._fact_hits(found)]
         best = sorted(hits, key=lambda hit: -hit.score)[: query.limit]
         whole = [await self._whole(hit, found.messages) if hit.kind == "turn" else hit for hit in best]
         return [*whole, *found.context][: query.limit]
 
-    def _turn_hits(self, query: Query, thread: Thread | None, messages: Sequence[Message]) -> Iterator[Hit]:
+    def _turn_hits(self, query: Query, messages: Sequence[Message]) -> Iterator[Hit]:
         mine = self.names.user(query.user)
         seen: set[str] = set()
         for rank, message in enumerate(messages):

@@ -54,22 +54,19 @@ class Threads:
         self._known.clear()
 
     async def find(self, user: str, session: str | None) -> Thread | None:
-        """The thread, or None where nothing was written to it yet."""
+        """The thread as the server has it, or None where nothing was written to it yet."""
         anchor = self._names.thread(user, session)
-        thread = self._known.get(anchor)
-        if thread is None:
-            metadata = await self._client.session_metadata(anchor)
-            thread = None if metadata is None else _thread(anchor, metadata)
-        if thread is not None:
-            self._remember(thread)
-        return thread
+        metadata = await self._client.session_metadata(anchor)
+        return None if metadata is None else _thread(anchor, metadata)
 
     async def need(self, user: str, session: str | None) -> Thread:
-        """The thread, made where it is not there."""
-        thread = await self.find(user, session)
+        """The thread to write to: remembered, else read, made where it is not there."""
+        anchor = self._names.thread(user, session)
+        thread = self._known.get(anchor) or await self.find(user, session)
         if thread is None:
-            thread = Thread(self._names.thread(user, session), self._names.user(user))
+            thread = Thread(anchor, self._names.user(user))
             await self.save(thread)
+        self._remember(thread)
         return thread
 
     async def of_user(self, user: str) -> list[Thread]:

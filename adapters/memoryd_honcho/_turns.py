@@ -10,6 +10,7 @@ import attrs
 from memoryd.core import Entry, Redactor, Scope, Turn, from_micros
 from memoryd_honcho._client import Message, Row
 from memoryd_honcho._names import Names
+from memoryd_honcho._settings import Settings
 from memoryd_honcho._wire import escape, pieces, unescape
 
 __all__ = ["GONE", "NS", "Place", "TurnWriter", "joined", "marked_gone", "place_of", "sequence_mark"]
@@ -63,15 +64,18 @@ def joined(messages: Iterable[Message], role: str) -> str:
 class TurnWriter:
     """Makes rows of turns.  Redaction is CPU work: off the event loop for a batch."""
 
-    def __init__(self, names: Names, assistant: str, redact: Redactor) -> None:
+    def __init__(self, names: Names, settings: Settings, redact: Redactor) -> None:
         self._names = names
-        self._assistant = assistant
+        self._assistant = settings.assistant
+        self._send_tools = settings.send_tools
         self._redact = redact
 
     def rows(self, entry: Entry, turn: Turn) -> list[Row]:
         """The messages of a turn; raises :class:`~memoryd.errors.ScopeMissing` for one that names no user."""
         user = turn.scope.need_user()
         mark = {**self._about(turn.scope, user), "ev": turn.event_id.hex(), "q": sequence_mark(entry), "at": turn.at}
+        if self._send_tools and turn.parts:
+            mark["parts"] = [escape(self._redact(part)) for part in turn.parts]
         texts = {"user": turn.user, "assistant": turn.assistant}
         return [row for role, text in texts.items() for row in self.row_pieces(user, role, text, mark)]
 

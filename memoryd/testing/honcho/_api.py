@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from memoryd.testing.honcho._filters import BadFilter, FilterFault, matches
+from memoryd.testing.honcho._filters import BadFilter, FilterFault, check, matches
 from memoryd.testing.honcho._store import Refused, Space, Store, Thing, newest_first, rank
 
 __all__ = ["Api", "Call", "Modes"]
@@ -21,13 +21,15 @@ class Modes:
     """How the server is now; may be changed at any time.
 
     ``database`` False: everything is answered with 500.  ``embeddings`` False: what needs them is.  ``worker`` False: deleted sessions
-    are erased only by :meth:`HonchoServer.erase_deleted`.  ``api_key``: what requests have to bring, if anything.
+    are erased only by :meth:`HonchoServer.erase_deleted`.  ``api_key``: what requests have to bring, if anything.  ``refused``: contents
+    of messages that are always answered with a status, 422 or 500.
     """
 
     database: bool = True
     embeddings: bool = True
     worker: bool = True
     api_key: str | None = None
+    refused: dict[str, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen(slots=True)
@@ -130,7 +132,7 @@ class Api:
 
     def add_messages(self, call: Call) -> list[Thing]:
         for message in call.body["messages"]:
-            _check_tokens(message["content"])
+            self._check_content(message["content"])
         return self._store.add_messages(call.workspace, call.named["session_id"], call.body["messages"])
 
     def list_messages(self, call: Call) -> Thing:
@@ -157,6 +159,13 @@ class Api:
     def search_peer(self, call: Call) -> list[Thing]:
         own = [message for message in self._space(call).all_messages() if message["peer_id"] == call.named["peer_id"]]
         return self._found("Message", own, call)
+
+    def _check_content(self, content: str) -> None:
+        _check_tokens(content)
+        status = self._modes.refused.get(content)
+        if status is not None:
+            detail = {"loc": ["body", "messages"], "msg": "refused", "type": "value_error", "input": content}
+            raise Refused(status, [detail] if status == 422 else "Internal server error")
 
     # -- conclusions ------------------------------------------------------------------------------------------------------------
 
@@ -192,7 +201,7 @@ class Api:
         self._need_embeddings()
         if any(token in call.body["query"] for token in (*_BARRED, *_FATAL)):
             raise Refused(422, "Query exceeds maximum token limit")
-        meant = [thing for thing in things if matches(kind, thing, call.filters)]
+        meant = _meant(kind, things, call)
         return rank(call.body["query"], meant, limit or call.body.get("limit", 10))
 
 
@@ -213,8 +222,13 @@ def _changed(thing: Thing, body: Mapping[str, Any]) -> Thing:
     return thing
 
 
+def _meant(kind: str, things: Iterable[Thing], call: Call) -> list[Thing]:
+    check(kind, call.filters)
+    return [thing for thing in things if matches(thing, call.filters)]
+
+
 def _page(kind: str, things: Iterable[Thing], call: Call) -> Thing:
-    meant = [thing for thing in things if matches(kind, thing, call.filters)]
+    meant = _meant(kind, things, call)
     if call.query.get("reverse") == "true":
         meant.reverse()
     page, size = int(call.query.get("page", 1)), int(call.query.get("size", 50))

@@ -13,7 +13,8 @@ FaultName = Literal["lock", "status", "late", "hang", "lost", "reset", "twice", 
 
 @attrs.frozen(slots=True)
 class Fault:
-    """What happens to the next request that does ``on`` (a name of the route table, such as ``add_messages``; empty: any).
+    """What happens to the next request that does ``on`` (a name of the route table, such as ``add_messages``; empty: any), after
+    ``skip`` of them were answered well, ``times`` in a row.
 
     Nothing is kept: *lock* (500: another writer holds the session), *status* (``status``, with ``retry_after`` seconds if given),
     *lost* (the connection ends before the request is looked at), *hang* (no answer until :meth:`HonchoServer.release`).
@@ -26,3 +27,5 @@ class Fault:
     on: str = ""
     status: int = 503
     retry_after: str | None = None
+    skip: int = 0
+    times: int = 1

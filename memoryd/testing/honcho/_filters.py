@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["BadFilter", "FilterFault", "matches"]
+__all__ = ["BadFilter", "FilterFault", "check", "matches"]
 
 _COLUMNS = {
     "Workspace": {"id", "created_at", "metadata"},
@@ -26,21 +26,29 @@ class FilterFault(Exception):
     """500: the database cannot compare these values."""
 
 
-def matches(kind: str, thing: Mapping[str, Any], filters: Mapping[str, Any] | None, depth: int = 0) -> bool:
-    """Whether ``thing`` (an answer's fields) is meant by ``filters``."""
+def matches(thing: Mapping[str, Any], filters: Mapping[str, Any] | None) -> bool:
+    """Whether ``thing`` (an answer's fields) is meant by ``filters``, which were checked."""
+    return all(_clause(thing, name, value) for name, value in (filters or {}).items())
+
+
+def check(kind: str, filters: Mapping[str, Any] | None, depth: int = 0) -> None:
+    """Raise :class:`BadFilter` for a filter that means nothing; the server says so also where there is nothing to filter."""
     if depth > _DEEPEST:
         raise BadFilter("nested too deeply")
-    return all(_clause(kind, thing, name, value, depth) for name, value in (filters or {}).items())
-
-
-def _clause(kind: str, thing: Mapping[str, Any], name: str, value: Any, depth: int) -> bool:
-    if name in ("AND", "OR", "NOT"):
-        if not isinstance(value, list):
+    for name, value in (filters or {}).items():
+        if name in ("AND", "OR", "NOT"):
+            if not isinstance(value, list):
+                raise BadFilter(name)
+            for part in value:
+                check(kind, part, depth + 1)
+        elif name not in _COLUMNS[kind]:
             raise BadFilter(name)
-        parts = (matches(kind, thing, part, depth + 1) for part in value)
+
+
+def _clause(thing: Mapping[str, Any], name: str, value: Any) -> bool:
+    if name in ("AND", "OR", "NOT"):
+        parts = (matches(thing, part) for part in value)
         return all(parts) if name == "AND" else any(parts) if name == "OR" else not any(parts)
-    if name not in _COLUMNS[kind]:
-        raise BadFilter(name)
     if name == "metadata":
         return value == "*" or _metadata(thing.get("metadata") or {}, value)
     return _compared(thing.get(name), value)

@@ -45,7 +45,7 @@ class HonchoServer:
             ...     # a client that is configured with honcho.url
             assert [message["content"] for message in honcho.messages()] == [...]
 
-    ``faults`` are used up, one a request that they mean; ``modes`` hold until they are changed.  ``stop`` and ``start`` are a restart:
+    ``faults`` are used up by the requests that they mean; ``modes`` hold until they are changed.  ``stop`` and ``start`` are a restart:
     what was kept stays, at the same address.
     """
 
@@ -129,11 +129,19 @@ class HonchoServer:
     # -- answering --------------------------------------------------------------------------------------------------------------
 
     def take_fault(self, does: str) -> Fault | None:
+        """The first fault that meets this request; those before it that skip it count it."""
         with self._lock:
-            for fault in self.faults:
-                if fault.on in ("", does):
-                    self.faults.remove(fault)
-                    return fault
+            for at, fault in enumerate(self.faults):
+                if fault.on not in ("", does):
+                    continue
+                if fault.skip:
+                    self.faults[at] = attrs.evolve(fault, skip=fault.skip - 1)
+                    continue
+                if fault.times > 1:
+                    self.faults[at] = attrs.evolve(fault, times=fault.times - 1)
+                else:
+                    del self.faults[at]
+                return fault
         return None
 
     def wait(self) -> None:

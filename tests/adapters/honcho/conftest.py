@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memoryd.core import BackendContext, Cursor, Deletion, Edit, Entry, Event, Forget, MemoryWrite, Scope, Turn, new_event_id
+from memoryd.core import (
+    BackendContext,
+    Cursor,
+    Deletion,
+    Edit,
+    Entry,
+    Event,
+    Forget,
+    MemoryWrite,
+    Scope,
+    Turn,
+    new_event_id,
+)
 from memoryd.redact import load_redactor
 from memoryd.testing.honcho import HonchoServer
 from memoryd_honcho import HonchoBackend, create
@@ -26,9 +38,6 @@ def honcho() -> Iterator[HonchoServer]:
 def context(url: str, *, key: bytes = b"k" * 32, **table: Any) -> BackendContext:
     config = {"url": url, **SPEED, **table}
     return BackendContext("honcho", Path("/nowhere"), "default", "instance", key, config, redactor=load_redactor)
-
-
-Opened = Callable[..., Any]
 
 
 @asynccontextmanager
@@ -63,8 +72,9 @@ class Log:
         moment = 1_700_000_000_000_000 + self.seq if at is None else at
         return self.add(Turn(new_event_id(), Scope(user=of, session=session, **scope), moment, user, assistant))
 
-    def write(self, key: str, value: str, *, of: str = "ann", at: int = 1_700_000_000_000_000, metadata: dict[str, Any] | None = None) -> Entry:
-        return self.add(MemoryWrite(new_event_id(), Scope(user=of), at + self.seq, key, value, metadata=metadata or {}))
+    def write(self, key: str, value: str, *, of: str = "ann", at: int | None = None, metadata: dict[str, Any] | None = None) -> Entry:
+        moment = 1_700_000_000_000_000 + self.seq if at is None else at
+        return self.add(MemoryWrite(new_event_id(), Scope(user=of), moment, key, value, metadata=metadata or {}))
 
     def delete(self, key: str, *, of: str = "ann") -> Entry:
         return self.add(Deletion(new_event_id(), Scope(user=of), 1_700_000_000_000_000, key))
