@@ -123,15 +123,16 @@ async def test_a_backend_that_hangs_while_it_opens_hinders_neither_open_nor_clos
         assert seen(remote) == texts
 
 
-async def test_a_locked_log_stops_delivery_for_a_while_only(tmp_path: Path, autojump_clock: MockClock) -> None:
-    remote = FakeRemote()
+async def test_a_log_that_is_locked_when_an_answer_comes_is_no_crash(tmp_path: Path, autojump_clock: MockClock) -> None:
+    remote = FakeRemote(plan=[RemoteFault("slow", 2.0)])
     async with opened(tmp_path, remote) as rt:
         texts = say(rt, 3)
-        assert (await rt.drain(60)).remote
+        await eventually(lambda: remote.calls == 1)
         other = connect(open_profile(tmp_path, "default").directory / "log.db", Options())
         with other.transaction("IMMEDIATE"):
             assert rt.sync_turn("turn 3", "ok").state == "held"
-            await trio.sleep(2)
+            await eventually(lambda: len(remote.received) > 3)  # sent again, as the cursor could not move
+            assert the_remote(await rt.status()).last_error == "StoreLocked"
         other.close()
         assert (await rt.drain(60)).remote
         assert seen(remote) == [*texts, "turn 3"]
