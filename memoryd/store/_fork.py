@@ -39,7 +39,8 @@ _bad = False
 
 def rests(one: Resting) -> None:
     """From now on every fork sends ``one`` to rest."""
-    _known.add(one)
+    with OUTSIDE:
+        _known.add(one)
 
 
 def forked_badly() -> bool:
