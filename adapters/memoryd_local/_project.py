@@ -22,7 +22,7 @@ from memoryd.core import (
     SessionMark,
     Turn,
 )
-from memoryd.errors import ScopeMissing
+from memoryd.errors import ScopeMissing, StoreCorrupt
 from memoryd.store import Connection
 from memoryd_local._erase import erase_known, forget, forget_targets
 from memoryd_local._memories import add_deletion, add_write, relink
@@ -39,8 +39,11 @@ _Prepared = tuple[Entry, Sequence[Utterance]]
 
 def read_cursor(connection: Connection, sql: Mapping[str, str]) -> Cursor:
     """How far the log was applied; an empty epoch and 0 where nothing was."""
-    ((epoch, seq),) = connection.all(sql["cursor"])
-    return Cursor(epoch, seq)
+    row = connection.one(sql["cursor"])
+    if row is None or not isinstance(row[0], str) or not isinstance(row[1], int):
+        path = str(connection.path)
+        raise StoreCorrupt(f"{path} has lost its cursor; delete it, it is made anew from the log", path=path)
+    return Cursor(*row)
 
 
 def project(connection: Connection, sql: Mapping[str, str], entries: Sequence[Entry]) -> list[Outcome]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -91,15 +91,16 @@ class Promises:
             self.forgotten.add(word)
 
 
-def faults(target: Target, count: int, sample: int | None, seed: str) -> Iterable[Fault]:
-    """A fault for every n-th of ``count`` operations, of each kind, once alone and once for good; or a random ``sample`` of them."""
+def faults(target: Target, count: int, sample: int | None, seed: str) -> list[Fault]:
+    """A fault for every n-th of ``count`` operations, of each kind, once alone and once for good; or a random ``sample`` of them, after
+    the one that lets every operation fail."""
     every = [
         Fault(target.operation, kind, nth, target.file, lasting)
         for nth in range(1, count + 1)
         for kind in target.kinds
-        for lasting in (False, True)[: 1 if target.file == "shm" else 2]  # SQLite waits ten seconds for such a lock
+        for lasting in (True, False)[target.file == "shm" :]  # SQLite waits ten seconds for such a lock
     ]
-    return every if sample is None or len(every) <= sample else Random(seed).sample(every, sample)
+    return every if sample is None or len(every) <= sample else [every[0], *Random(seed).sample(every[1:], sample)]
 
 
 async def goes_on(rt: memoryd.Runtime, promises: Promises) -> None:

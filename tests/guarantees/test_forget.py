@@ -17,6 +17,7 @@ import trio.testing
 
 import memoryd
 from memoryd.core import Forgotten, Turn
+from memoryd.errors import DeadlineExceeded
 from memoryd.journal import Journal, Limits
 from memoryd.store import Options, connect, open_profile
 from memoryd.testing import CrashChild
@@ -97,7 +98,9 @@ async def plant(home: Path) -> dict[str, str]:
             for n in range(40):
                 rt.sync_turn(f"filler {n} " + "word " * 200, "zqedited is not here")
             await rt.drain()
-            assert "whole text is in" in (await rt.prefetch("filler word zqsaid zqedited")).text
+            assert "whole text is in" in (await rt.prefetch("zqlater filler word")).text
+            spilled = [path.read_text() for path in (open_profile(home, "default").directory / "spill").iterdir()]
+            assert "zqlater" in spilled[0]
     return {"turn": turn.event_id, "memory": memory.id}
 
 
@@ -288,6 +291,32 @@ async def test_what_was_prefetched_is_dropped(tmp_path: Path) -> None:
             await trio.testing.wait_all_tasks_blocked()
             await forget(rt, id=turn.event_id)
             assert "zqgone" not in (await rt.prefetch("zqgone")).text
+
+
+async def test_a_locked_memory_shows_nothing_that_was_taken_back(tmp_path: Path) -> None:
+    """The log has it already; what the projection still holds is no answer."""
+    config = {"deadlines": {"drain": 0.3, "store": 0.1, "recall": 1, "retrieve": 0.5}}
+    async with memoryd.open_runtime(tmp_path, config=config) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            for word in ("gone", "edited"):
+                turn = rt.sync_turn(f"zebra {word}", "ok")
+            await rt.store("k", "zebra value")
+            with memoryd.scope(session="s2"):
+                rt.sync_turn("zebra kept", "ok")
+            await rt.drain(10)
+            other = connect(open_profile(tmp_path, "default").directory / "memory.db", Options())
+            with other.transaction("IMMEDIATE"):
+                await rt.edit(turn.event_id, user="zebra new")
+                assert sorted(hit.text for hit in await rt.recall("zebra")) == ["zebra gone", "zebra kept", "zebra new", "zebra value"]
+                await rt.delete("k")
+                with pytest.raises(DeadlineExceeded):
+                    await rt.retrieve("k")
+                assert (await rt.forget(session="s1")).pending == 1
+                assert [hit.text for hit in await rt.recall("zebra")] == ["zebra kept"]
+            other.close()
+            assert await rt.drain(10)
+            assert [hit.text for hit in await rt.recall("zebra")] == ["zebra kept"]
+            assert await rt.retrieve("k") is None
 
 
 async def test_a_projection_made_anew_does_not_bring_it_back(tmp_path: Path) -> None:
