@@ -140,13 +140,18 @@ class Runtime(RuleBasedStateMachine):
         states = ("held",) if self.locked == "log.db" else ("journaled",)
         assert accepted.state in states or accepted.reason == "duplicate"
 
-    @precondition(lambda self: self.model.turns and not self.locked)
+    @precondition(lambda self: self.model.turns and self.locked != "log.db")
     @rule(data=st.data())
     def edit_turn(self, data: st.DataObject) -> None:
         turn = data.draw(st.sampled_from(self.model.turns))
-        turn.text = f"{self.word()} common"
+        text = f"{self.word()} common"
         with memoryd.scope(user=turn.user):
-            self.memory.edit(turn.id, user=turn.text)
+            try:
+                self.memory.edit(turn.id, user=text)
+            except DeadlineExceeded:
+                assert self.locked
+                return
+        turn.text = text
 
     @precondition(lambda self: not self.locked)
     @rule(user=USERS, key=KEYS)
