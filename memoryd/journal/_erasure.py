@@ -85,6 +85,7 @@ class Erasures:
     def begin(self, event: Forget, plan: ErasePlan) -> Accepted:
         """Append the tombstone and the plan in one transaction.  Raises the store's errors; nothing is erased then."""
         journal = self._journal
+        journal.check_in_place()
         with journal.lock, journal.connection.transaction("IMMEDIATE"):
             payload = encode_event(event)
             seq = journal.connection.insert(SQL["append"], (event.event_id, None, event.at, kind_of(event), payload))

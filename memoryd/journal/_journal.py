@@ -137,7 +137,7 @@ class Journal:
                 raise ClosedError("the journal is closed: open the runtime again")
             if self._held:
                 return self._hold(row)
-            problem = self._room.problem(len(row[4]))
+            problem = "missing" if self._barrier.lost else self._room.problem(len(row[4]))
             if problem:
                 return self._refuse(problem)
             try:
@@ -175,6 +175,11 @@ class Journal:
         self.refused += 1
         self.refusing = reason
         return Accepted("refused", None, "", reason)
+
+    def check_in_place(self) -> None:
+        """Raise :class:`StoreBroken` where the log was removed or replaced while it was open: a commit would go nowhere."""
+        if self._barrier.lost:
+            raise StoreBroken(f"{self.path} was removed or replaced while in use; open it again", path=str(self.path))
 
     @property
     def power_safe(self) -> bool:
@@ -215,6 +220,7 @@ class Journal:
 
     def _append_rows(self, rows: Sequence[Row]) -> None:
         """Append ``rows`` in one transaction; a turn key that the log has already is passed over."""
+        self.check_in_place()
         with self._writer.transaction("IMMEDIATE"):
             added = [self._writer.one(SQL["append_once"], row) for row in rows]
         seqs = {row[0].hex(): seq[0] for row, seq in zip(rows, added, strict=True) if seq is not None}

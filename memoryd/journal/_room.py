@@ -35,7 +35,7 @@ class Room:
     _problem: str = ""
 
     def problem(self, size: int) -> str:
-        """Why an event of ``size`` bytes must be refused (``full`` or ``quota``), or an empty text."""
+        """Why an event of ``size`` bytes must be refused (``full``, ``quota``, ``missing``), or an empty text."""
         self._since += size
         now = time.monotonic()
         if self._problem or self._since >= _EVERY_BYTES or now - self._checked_at >= _EVERY_SECONDS:
@@ -47,8 +47,12 @@ class Room:
     def _look(self, size: int) -> str:
         if self.max_bytes and self.used() + size > self.max_bytes:
             return "quota"
-        floor = self.floor if self.floor is not None else default_floor(shutil.disk_usage(self.path.parent).total)
-        return "full" if floor and free_bytes(self.path.parent) - size < floor else ""
+        directory = self.path.parent
+        try:
+            floor = self.floor if self.floor is not None else default_floor(shutil.disk_usage(directory).total)
+        except FileNotFoundError:
+            return "missing"
+        return "full" if floor and free_bytes(directory) - size < floor else ""
 
     def used(self) -> int:
         """Bytes of the log and its WAL."""

@@ -70,6 +70,11 @@ class WalBarrier:
         """True from a failed sync until :meth:`recovered`, from a lost log until :meth:`close`."""
         return self._problem is not None
 
+    @property
+    def lost(self) -> bool:
+        """True from when the log was seen to be removed or replaced until :meth:`close`: what is committed now goes nowhere."""
+        return self._lost
+
     def sync(self) -> None:
         """Return when everything committed before the call is on the disk; raises :class:`~memoryd.errors.BarrierFailed`."""
         if os.getpid() != self._pid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,16 @@ import trio
 
 import memoryd
 from memoryd.blocking import Memory
-from memoryd.errors import ClosedError, InvalidInput, JournalUnavailable, NotDurable, ScopeMissing
-from memoryd.store import Options, connect, open_profile
+from memoryd.errors import (
+    BarrierFailed,
+    ClosedError,
+    InvalidInput,
+    JournalUnavailable,
+    NotDurable,
+    ScopeMissing,
+    StoreBroken,
+)
+from memoryd.store import Options, connect, open_profile, wal_path
 from memoryd.testing import CrashChild, Fault, FaultyVFS
 
 
@@ -85,6 +94,30 @@ async def test_a_full_disk_refuses_loudly_and_recovers_alone(tmp_path: Path) -> 
                 assert (log.refused, log.state) == (1, "ok")
 
 
+@pytest.mark.parametrize("what", ["the home", "the write-ahead log"])
+async def test_a_log_that_was_removed_while_it_is_open_takes_no_turn(tmp_path: Path, what: str) -> None:
+    with pytest.raises(BarrierFailed):  # closing says it once more
+        async with memoryd.open_runtime(tmp_path / "home") as rt:
+            with memoryd.scope(user="ada", session="s1"):
+                rt.sync_turn("before", "ok")
+                await rt.drain()
+                if what == "the home":
+                    shutil.rmtree(tmp_path / "home")
+                else:
+                    wal_path(log_path(tmp_path / "home")).unlink()
+                with pytest.raises(NotDurable):
+                    await rt.flush()
+                with pytest.raises(JournalUnavailable) as caught:
+                    rt.sync_turn("after", "ok")
+                assert caught.value.reason == "missing"
+                with pytest.raises(StoreBroken):
+                    await rt.forget(everything=True)
+                assert (await rt.status()).state in ("degraded", "broken")
+    async with memoryd.open_runtime(tmp_path / "home") as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            assert rt.sync_turn("again", "ok").state == "journaled"
+
+
 async def test_off_is_said_for_private_and_null(tmp_path: Path) -> None:
     async with memoryd.open_runtime(tmp_path) as rt:
         with memoryd.scope(user="ada", session="s1", private=True):
@@ -133,7 +166,7 @@ def test_held_at_interpreter_exit_goes_to_the_spool(tmp_path: Path) -> None:
 import sys, memoryd
 from pathlib import Path
 from memoryd.blocking import Memory
-from memoryd.store import Options, connect, open_profile
+from memoryd.store import Options, connect, open_profile, wal_path
 memory = Memory(sys.argv[1], config={"deadlines": {"exit": 0.2}})
 other = connect(open_profile(Path(sys.argv[1]), "default").directory / "log.db", Options())
 other.run("BEGIN IMMEDIATE")
