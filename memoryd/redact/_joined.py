@@ -13,7 +13,7 @@ from memoryd.core import Detector, Span
 __all__ = ["across_lines"]
 
 # the end of a line, with what a quotation, a shell or a string literal puts around it
-_BREAK = re.compile(r"""[ \t]*(?:["'][ \t]*\+?|\\)?[ \t]*(?:\r\n|\n|\r|\\n)[ \t]*(?:[>|#*][ \t]?){0,8}(?:\+[ \t]*)?["']?""")
+_BREAK = re.compile(r"""[ \t]*["']?[ \t]*[+\\]?[ \t]*(?:\r\n|\n|\r|\\n)[ \t]*(?:[>|#*][ \t]?){0,8}(?:\+[ \t]*)?["']?""")
 _LAST = re.compile(r"[^\s\"'`]{1,256}\Z")
 _FIRST = re.compile(r"[^\s\"'`]{1,256}")
 _WINDOW = 256
