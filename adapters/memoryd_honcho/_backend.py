@@ -117,6 +117,8 @@ class HonchoBackend:
         from memoryd_honcho._apply import Batch
 
         opened = self._need()
+        if not entries:
+            return []
         look = not _follow(self._settled, entries)
         self._settled = None
         if look:

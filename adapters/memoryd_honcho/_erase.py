@@ -37,13 +37,13 @@ class Eraser:
         """Erase the events that ``forget`` names, and its sessions whole."""
         user = forget.scope.need_user()
         marks = frozenset(f"{entry.cursor.epoch}:{seq}" for seq in forget.targets)
-        generation = entry.event.event_id.hex()
+        event = entry.event.event_id.hex()
         whole = {thread.anchor: thread for name in forget.sessions if (thread := await self.threads.find(user, name))}
         for thread in whole.values():
-            await self._rewrite(thread, generation, lambda message: _is_before(message, entry))
+            await self._rewrite(thread, event, lambda message: _is_before(message, entry))
         for thread in await self.threads.of_user(user):
             if thread.anchor not in whole and (thread.old or await self._holds(thread, marks)):
-                await self._rewrite(thread, generation, lambda message: message.metadata.get("q") in marks)
+                await self._rewrite(thread, event, lambda message: message.metadata.get("q") in marks)
         await self.memories.erase(user, marks)
 
     async def edit(self, entry: Entry, edit: Edit) -> None:
@@ -79,17 +79,15 @@ class Eraser:
 
     # -- a new generation -------------------------------------------------------------------------------------------------------
 
-    async def _rewrite(
-        self, thread: Thread, generation: str, goes: Callable[[Message], bool], instead: Sequence[Row] = ()
-    ) -> None:
-        """Move what stays to ``generation``; the first message that goes is replaced by ``instead``."""
-        if thread.generation != generation:
-            messages = [message for message in await self.client.messages(thread.session) if place_of(message.metadata)]
-            going = [message for message in messages if goes(message)]
-            if going:
-                await self._replace(thread, generation, messages, going, instead)
-                thread = attrs.evolve(thread, generation=generation, old=(*thread.old, thread.generation))
-                await self.threads.save(thread)
+    async def _rewrite(self, thread: Thread, event: str, goes: Callable[[Message], bool], instead: Sequence[Row] = ()) -> None:
+        """Move what stays to the generation of ``event``; the first message that goes is replaced by ``instead``."""
+        messages = [message for message in await self.client.messages(thread.session) if place_of(message.metadata)]
+        going = [message for message in messages if goes(message)]
+        if going:
+            generation = thread.next_generation(event)
+            await self._replace(thread, generation, messages, going, instead)
+            thread = attrs.evolve(thread, generation=generation, old=(*thread.old, thread.generation))
+            await self.threads.save(thread)
         await self.threads.delete_old(thread)
 
     async def _replace(

@@ -37,6 +37,11 @@ class Thread:
     def session_of(self, generation: str) -> str:
         return f"s-{self.anchor.removeprefix('th-')}-{generation}"
 
+    def next_generation(self, event: str) -> str:
+        """The one that ``event`` makes: the same until the anchor names it, another where the same event has to erase once more."""
+        before, _, count = self.generation.partition("-")
+        return event if before != event else f"{event}-{int(count or 1) + 1}"
+
     def metadata(self) -> dict[str, Any]:
         return {"ns": _NS, "u": self.user, "gen": self.generation, "old": list(self.old), "rev": token_hex(8)}
 

@@ -46,6 +46,14 @@ async def test_a_session_is_erased_whole_and_goes_on_anew(honcho: HonchoServer, 
     assert len(contents(honcho)) == 4
 
 
+async def test_what_comes_again_after_it_was_erased_goes_again(honcho: HonchoServer, backend: HonchoBackend, log: Log) -> None:
+    gone, kept = log.turn("gone", "away"), log.turn("kept", "here")
+    forget = log.forget(gone)
+    for _ in range(3):
+        assert set(await backend.apply([gone, kept, forget])) == {OK}
+        assert contents(honcho) == ["kept", "here"]
+
+
 async def test_memories_are_erased(honcho: HonchoServer, backend: HonchoBackend, log: Log) -> None:
     gone, kept = log.write("plan", "rob the bank"), log.write("city", "Oslo")
     await backend.apply([gone, kept])
