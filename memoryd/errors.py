@@ -7,10 +7,11 @@ the message, which names what was wrong and what to do.  Messages never contain 
 from __future__ import annotations
 
 __all__ = [
-    "BackendAmbiguous", "BackendError", "BackendNotFound", "BackendPermanent", "BackendTransient", "BarrierFailed",
-    "CheckpointBlocked", "CheckpointNotFound", "ClosedError", "ConfigError", "DeadlineExceeded", "ForkedError", "InvalidInput",
-    "JournalUnavailable", "MemorydError", "NotDurable", "PlatformUnsupported", "ProfileMismatch", "ScopeConflict", "ScopeError",
-    "ScopeMissing", "StoreBroken", "StoreCorrupt", "StoreError", "StoreFull", "StoreLocked", "StoreReadOnly", "StoreTooNew",
+    "BackendAmbiguous", "BackendError", "BackendNotFound", "BackendPermanent", "BackendTransient", "BackendUnavailable",
+    "BarrierFailed", "CheckpointBlocked", "CheckpointNotFound", "ClosedError", "ConfigError", "DeadlineExceeded",
+    "ForkedError", "InvalidInput", "JournalUnavailable", "MemorydError", "NotDurable", "PlatformUnsupported",
+    "ProfileMismatch", "ScopeConflict", "ScopeError", "ScopeMissing", "StoreBroken", "StoreCorrupt", "StoreError",
+    "StoreFull", "StoreLocked", "StoreReadOnly", "StoreTooNew",
 ]
 
 
@@ -62,6 +63,10 @@ class PlatformUnsupported(MemorydError):
 
 class BackendNotFound(ConfigError):
     """No backend of that name is installed.  The message lists those that are."""
+
+
+class BackendUnavailable(ConfigError):
+    """The named backend says that something is missing: a setting, a package.  The message says what to set or to install."""
 
 
 class CheckpointNotFound(MemorydError, LookupError):

@@ -53,20 +53,19 @@ def check(options: Options) -> None:
     Examples:
       memoryd config check
     """
-    from memoryd.errors import BackendNotFound
-    from memoryd.runtime import available_backends
+    from memoryd.runtime import find_backend
     from memoryd.settings import load_config
 
     loaded = load_config(options.home, options.profile_name)
-    installed = available_backends()
     for name in (loaded.config.backend, *loaded.config.mirrors):
-        if name not in installed:
-            raise BackendNotFound(f'backend: "{name}" is not installed; there are: {", ".join(sorted(installed))}')
+        if name != "auto":
+            find_backend(name, loaded.home)
     files = [str(path) for path in loaded.files]
+    warnings = loaded.config.warnings
     if options.json:
-        write_json({"ok": True, "files": files})
+        write_json({"ok": True, "files": files, "warnings": list(warnings)})
     else:
-        write_line("ok" + "".join(f"\n{path}" for path in files))
+        write_line("\n".join(["ok", *files, *(f"warning: {warning}" for warning in warnings)]))
 
 
 @command(name="path")

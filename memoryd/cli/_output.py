@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,7 @@ import attrs
 from memoryd.errors import CheckpointBlocked, InvalidInput, MemorydError
 
 __all__ = [
-    "busy", "error_object", "missing", "one_line", "plain", "table", "to_json", "when", "write_bytes",
+    "busy", "error_object", "missing", "one_line", "plain", "progress", "table", "to_json", "when", "write_bytes",
     "write_json", "write_line",
 ]
 
@@ -95,6 +95,20 @@ def busy(doing: str) -> Iterator[None]:
 
     with Console(stderr=True).status(doing):
         yield
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[Callable[[int, int], None]]:
+    """``told(done, total)`` draws a bar, where standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console  # only where there is a terminal
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def when(value: datetime | None) -> str:

@@ -123,6 +123,15 @@ class Config(Value):
     delivery: DeliveryConfig = attrs.field(factory=DeliveryConfig)
     logging: LoggingConfig = attrs.field(factory=LoggingConfig)
     backends: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict, repr=False)
+    refused: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was asked for and is not done: each a line that names the key.  ``refused`` are primaries beside the one there can be."""
+        return tuple(
+            f'backend: "{name}" is refused, "{self.backend}" is the primary already; name "{name}" under mirrors to send to both'
+            for name in self.refused
+        )
 
     def __attrs_post_init__(self) -> None:
         if self.backend == "null" and self.mirrors:
@@ -182,7 +191,9 @@ def section_doc(section: str) -> str:
     return (_SECTIONS[section].__doc__ or "").strip()
 
 
-def build_config(values: Mapping[str, Any], backends: Mapping[str, Mapping[str, Any]] | None = None) -> Config:
+def build_config(
+    values: Mapping[str, Any], backends: Mapping[str, Mapping[str, Any]] | None = None, refused: tuple[str, ...] = ()
+) -> Config:
     """A :class:`Config` from values by full name (``{"gate.mode": "warn"}``); what is not given has its default."""
     top = {path: value for path, value in values.items() if "." not in path}
     tables: dict[str, Any] = {}
@@ -190,4 +201,4 @@ def build_config(values: Mapping[str, Any], backends: Mapping[str, Mapping[str, 
         prefix = section + "."
         given = {path.removeprefix(prefix): value for path, value in values.items() if path.startswith(prefix)}
         tables[section] = schema(**given)
-    return Config(**top, **tables, backends=dict(backends or {}))
+    return Config(**top, **tables, backends=dict(backends or {}), refused=refused)

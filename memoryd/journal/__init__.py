@@ -3,6 +3,7 @@
 from memoryd.journal._erasure import ErasePlan as ErasePlan
 from memoryd.journal._erasure import Erasures as Erasures
 from memoryd.journal._erasure import PendingErasure as PendingErasure
+from memoryd.journal._intake import Intake as Intake
 from memoryd.journal._journal import Journal as Journal
 from memoryd.journal._journal import Limits as Limits
 from memoryd.journal._outbox import DeadLetter as DeadLetter

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 import msgspec
 
-from memoryd.core import Accepted, Entry, Forget, Selection, Selector, Value, encode_event, kind_of
+from memoryd.core import Accepted, Entry, Erased, Forget, Selection, Selector, Value, encode_event, kind_of
 from memoryd.errors import StoreCorrupt, StoreError
 from memoryd.journal._journal import SQL, Journal
 
@@ -82,6 +82,12 @@ class Erasures:
             yield entries
             after = entries[-1].seq
 
+    def read(self, after: int, count: int, max_bytes: int) -> list[Entry]:
+        """As :meth:`Journal.read`; what a forget that is not through yet means is erased in it already."""
+        entries = self._journal.read(after, count, max_bytes)
+        gone = {seq for erasure in self.pending() for seq in erasure.targets}
+        return [_erased(entry) if entry.seq in gone else entry for entry in entries]
+
     def begin(self, event: Forget, plan: ErasePlan) -> Accepted:
         """Append the tombstone and the plan in one transaction.  Raises the store's errors; nothing is erased then."""
         journal = self._journal
@@ -135,3 +141,7 @@ class Erasures:
             with journal.lock:
                 journal.connection.run(SQL["finish_erasure"], (erasure.seq,))
         return truncated
+
+
+def _erased(entry: Entry) -> Entry:
+    return Entry(entry.cursor, Erased(entry.event.event_id, entry.event.at))

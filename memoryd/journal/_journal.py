@@ -10,7 +10,19 @@ from pathlib import Path
 
 import attrs
 
-from memoryd.core import Accepted, Cursor, Entry, Erased, Event, Value, decode_event, encode_event, kind_of
+from memoryd.core import (
+    Accepted,
+    Cursor,
+    Entry,
+    Erased,
+    Event,
+    Forget,
+    Scope,
+    Value,
+    decode_event,
+    encode_event,
+    kind_of,
+)
 from memoryd.errors import BarrierFailed, ClosedError, StoreBroken, StoreCorrupt, StoreError, StoreLocked
 from memoryd.journal._held import Held, Row
 from memoryd.journal._room import Room
@@ -35,6 +47,7 @@ SQL = load_queries("memoryd.journal", "queries.sql")
 SCHEMA = Schema("log", load_migrations("memoryd.journal"))
 
 _APPEND = SQL["append"]
+_FORGET = kind_of(Forget(bytes(16), Scope(), 0))
 _BUSY_MS = 5  # the longest an append waits for another process's lock before the event is held
 _OPEN_BUSY_MS = 500
 _KEEPER_BUSY_MS = 100
@@ -370,6 +383,17 @@ class Journal:
             event = Erased(event_id, at)
         return Entry(Cursor(self.epoch, seq), event)
 
+    def forgets(self) -> list[Entry]:
+        """Every tombstone, in order."""
+        with self._read_lock:
+            return [self._entry(*row) for row in self._reader.all(SQL["forgets"], (_FORGET,))]
+
+    def ids_of(self, seqs: Sequence[int]) -> tuple[bytes, ...]:
+        """The event ids at those places, in their order."""
+        with self._read_lock:
+            rows = [self._reader.one(SQL["event_id_of"], (seq,)) for seq in seqs]
+        return tuple(row[0] for row in rows if row is not None)
+
     def find(self, event_id: bytes) -> Entry | None:
         """The entry with that event id, by a scan of the log (rare: forget and edit)."""
         with self._read_lock:
@@ -383,6 +407,10 @@ class Journal:
         with self._read_lock:
             row = self._reader.one(SQL["accepted_at"], (seq,))
         return None if row is None else int(row[0])
+
+    def room_problem(self, size: int) -> str:
+        """Why the log may not grow by ``size`` bytes (``full``, ``quota``), or an empty text."""
+        return self._room.problem(size)
 
     def used_bytes(self) -> int:
         return self._room.used()

@@ -82,3 +82,21 @@ SELECT name FROM ingested
 
 -- name: drop_ingested
 DELETE FROM ingested WHERE name = ?
+
+-- name: forgets
+SELECT seq, event_id, at, kind, payload FROM event WHERE kind = ? ORDER BY seq
+
+-- name: known_ids
+CREATE TEMP TABLE known (event_id BLOB PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID
+
+-- name: learn_ids
+INSERT INTO temp.known (event_id, seq) SELECT event_id, seq FROM event WHERE seq > ? ON CONFLICT DO NOTHING
+
+-- name: know_id
+INSERT INTO temp.known (event_id, seq) VALUES (?, ?)
+
+-- name: known_seq
+SELECT seq FROM temp.known WHERE event_id = ?
+
+-- name: drop_known_ids
+DROP TABLE temp.known

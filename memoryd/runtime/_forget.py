@@ -13,6 +13,7 @@ from memoryd.core import Forget, Forgotten, Scope, Selection, Selector, Turn, ne
 from memoryd.errors import BackendError, DeadlineExceeded, StoreError
 from memoryd.journal import ErasePlan, Erasures, PendingErasure
 from memoryd.recall import clear_spill
+from memoryd.runtime._exports import known_exports
 from memoryd.runtime._kernel import Kernel
 
 __all__ = ["Forgetting"]
@@ -64,6 +65,7 @@ class Forgetting:
         backups, damaged = sorted(directory.glob("*.backup")), sorted(directory.glob("spool/quarantine/*"))
         return (
             *(f"{path} is a backup from before and still holds what was in it; delete it when you can" for path in backups),
+            *(f"{path} is an export from before and may hold what was to go; delete it when you can" for path in known_exports(directory)),
             *(f"{path} is damaged and may hold what was to go; delete it when you can" for path in damaged),
         )
 

@@ -27,7 +27,7 @@ from memoryd.recall import strip_echo
 from memoryd.runtime._kernel import Kernel
 from memoryd.runtime._messages import turn_marks
 
-__all__ = ["Ingest", "event_time"]
+__all__ = ["Ingest", "event_time", "turn_key"]
 
 _MAX_TURN = 64 << 20  # characters of one turn: far above any model's context, far below what SQLite can hold
 _OFF_NULL = Accepted("off", None, "", "null backend")
@@ -73,6 +73,11 @@ def _utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+def turn_key(profile_key: bytes, scope: Scope, turn_id: str) -> bytes:
+    """What stands for ``turn_id`` in the log: unique for each user and session, and not to be guessed after a forget."""
+    return keyed(profile_key, "turn", _utf8(scope.need_user()), _utf8(scope.need_session()), _utf8(turn_id))
+
+
 class Ingest:
     """Builds events from calls, under the scope of the calling context, and appends them."""
 
@@ -97,7 +102,7 @@ class Ingest:
             raise InvalidInput("turn", "user and assistant are both empty")
         at = event_time(created_at, self._kernel.clock())
         ids, parts = turn_marks(messages)
-        key = None if turn_id is None else self._turn_key(scope, check_name("turn_id", turn_id))
+        key = None if turn_id is None else turn_key(self._kernel.profile.key, scope, check_name("turn_id", turn_id))
         off = self._off(scope)
         if off is not None:
             return off
@@ -106,10 +111,6 @@ class Ingest:
             if not said and not answered:
                 return _OFF_ECHO
         return self.append(Turn(new_event_id(), scope, at, said, answered, turn_id, ids, parts), key)
-
-    def _turn_key(self, scope: Scope, turn_id: str) -> bytes:
-        parts = (_utf8(scope.need_user()), _utf8(scope.need_session()), _utf8(turn_id))
-        return keyed(self._kernel.profile.key, "turn", *parts)
 
     def store(self, key: str, value: str, metadata: Mapping[str, Any] | None, created_at: object = None) -> Accepted:
         scope = self.scope()

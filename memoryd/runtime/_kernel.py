@@ -11,11 +11,10 @@ from typing import Literal
 import attrs
 
 from memoryd.checkpoint import Gate
-from memoryd.core import Backend, BackendContext, Config, HistoryBackend
+from memoryd.core import Config, HistoryBackend
 from memoryd.errors import (
     BackendError,
     ClosedError,
-    ConfigError,
     ForkedError,
     ProfileMismatch,
     StoreError,
@@ -23,15 +22,12 @@ from memoryd.errors import (
 )
 from memoryd.journal import Erasures, Journal, Limits, Outbox, Privacy
 from memoryd.log import Log
-from memoryd.redact import load_redactor
-from memoryd.runtime._plugins import make_backend
-from memoryd.runtime._progress import Progress
+from memoryd.runtime._members import Member, Role, build_members
 from memoryd.runtime._wake import Bells
 from memoryd.store import ProfileStore, Worker
 
 __all__ = ["Kernel", "Member", "Role", "build_kernel", "make_gate", "now_micros"]
 
-Role = Literal["primary", "mirror", "history"]
 OnBug = Literal["contain", "raise"]
 
 
@@ -41,39 +37,11 @@ def now_micros() -> int:
 
 
 @attrs.define(slots=True, eq=False, repr=False)
-class Member:
-    """One backend of the runtime, with how far it is."""
-
-    name: str
-    role: Role
-    backend: Backend
-    progress: Progress = attrs.field(factory=Progress)
-    failures: int = 0
-    degraded_since: int | None = None
-    recovered_at: int | None = None
-    recovered: int = 0
-    last_error: str = ""
-    is_open: bool = False
-
-    def failed(self, error: str, now: int) -> None:
-        self.failures += 1
-        self.last_error = error
-        if self.degraded_since is None:
-            self.degraded_since = now
-
-    def succeeded(self, count: int, now: int) -> None:
-        if self.degraded_since is not None:
-            self.recovered_at, self.degraded_since, self.recovered = now, None, 0
-        self.failures = 0
-        self.recovered += count if self.recovered_at is not None else 0
-
-
-@attrs.define(slots=True, eq=False, repr=False)
 class Kernel:
     """Everything of an open runtime.
 
     ``journal`` and what hangs on it are None under the null backend, and while the log cannot be opened: ``journal_problem`` says why,
-    turns are refused, and the gate goes on.
+    turns are refused, and the gate goes on.  ``notes`` say what a user should know of the choice of backends.
     """
 
     home: Path
@@ -95,6 +63,7 @@ class Kernel:
     journal_problem: StoreError | None = None
     clock: Callable[[], int] = now_micros
     pid: int = attrs.field(factory=os.getpid)
+    notes: list[str] = attrs.field(factory=list)
     accepting: bool = True
     running: bool = True
 
@@ -126,6 +95,18 @@ class Kernel:
         """True where the log keeps the member's cursor and one process delivers; such a backend may be slow, down or hanging."""
         return not self.is_null and not isinstance(member.backend, HistoryBackend)
 
+    def demote(self, primary: Member, reason: str) -> None:
+        """Local is the primary instead; ``primary`` stays where it was also named as a mirror."""
+        named = primary.name in self.config.mirrors
+        self.members = tuple(member for member in self.members if member is not primary or named)
+        for member in self.members:
+            if member is primary:
+                member.role = "mirror"
+            elif isinstance(member.backend, HistoryBackend):
+                member.role = "primary"
+        self.notes.append(f"auto: local is the primary: {primary.name}: {reason}")
+        self.log.warning("backend.demoted", backend=primary.name)
+
     def adopt(self, journal: Journal) -> None:
         """Use ``journal`` from now on."""
         self.outbox, self.erasures = Outbox(journal), Erasures(journal)
@@ -148,6 +129,7 @@ class Kernel:
 
 def build_kernel(home: Path, profile: ProfileStore, config: Config, on_bug: OnBug, bells: Bells, vfs: str | None) -> Kernel:
     """Open the stores of ``profile``.  Blocking; backends are built, not opened."""
+    members, notes = build_members(home, profile, config, vfs)
     kernel = Kernel(
         home=home,
         config=config,
@@ -156,13 +138,16 @@ def build_kernel(home: Path, profile: ProfileStore, config: Config, on_bug: OnBu
         log=Log(config.logging.level, config.logging.format),
         on_bug=on_bug,
         privacy=Privacy(profile.key),
-        members=_members(profile, config, vfs),
+        members=members,
         bells=bells,
         sync_worker=Worker("memoryd-sync"),
         read_worker=Worker("memoryd-read"),
         gate_worker=Worker("memoryd-gate"),
         archive_worker=Worker("memoryd-archive"),
+        notes=[*config.warnings, *notes],
     )
+    for note in config.warnings:
+        kernel.log.warning("config.warning", problem=note)
     if not kernel.is_null:
         try_journal(kernel, vfs)
     return kernel
@@ -174,7 +159,7 @@ def try_journal(kernel: Kernel, vfs: str | None) -> bool:
     A log that must not be served (another profile's, a newer program's) is raised.
     """
     try:
-        journal = _open_journal(kernel.profile, kernel.config, vfs)
+        journal = open_journal(kernel.profile, kernel.config, vfs)
     except (ProfileMismatch, StoreTooNew):
         raise
     except StoreError as error:
@@ -218,22 +203,9 @@ async def open_member(kernel: Kernel, member: Member) -> None:
     member.is_open = True
 
 
-def _open_journal(profile: ProfileStore, config: Config, vfs: str | None) -> Journal:
+def open_journal(profile: ProfileStore, config: Config, vfs: str | None) -> Journal:
+    """The log of ``profile`` with the limits that are configured.  Blocking."""
     floor = None if config.store.free_floor == "auto" else config.store.free_floor
     limits = Limits(config.log.max_bytes, config.log.held_max_bytes, floor, config.log.wal_cap_bytes)
     return Journal(profile, limits, vfs=vfs)
 
-
-def _members(profile: ProfileStore, config: Config, vfs: str | None) -> tuple[Member, ...]:
-    roles: dict[str, Role] = {config.backend: "primary"}
-    roles.update(dict.fromkeys(config.mirrors, "mirror"))
-    if config.backend != "null":
-        roles.setdefault("local", "history")
-    return tuple(Member(name, role, make_backend(_context(name, profile, config, vfs))) for name, role in roles.items())
-
-
-def _context(name: str, profile: ProfileStore, config: Config, vfs: str | None) -> BackendContext:
-    if name == "auto":
-        raise ConfigError('backend: "auto" needs a configured cloud backend; choose "local" or "null"')
-    settings = {"language": config.language, **config.backends.get(name, {})} if name == "local" else config.backends.get(name, {})
-    return BackendContext(name, profile.directory, profile.name, profile.instance, profile.key, settings, vfs, load_redactor)

@@ -16,6 +16,7 @@ from memoryd.recall import fence_marker
 from memoryd.runtime._deliver import Delivery
 from memoryd.runtime._keep import Barrier, HeldRetry, Maintenance
 from memoryd.runtime._kernel import Kernel, Member, build_kernel, open_member, try_journal
+from memoryd.runtime._members import AUTO, health_problem
 from memoryd.runtime._owner import Owner
 from memoryd.runtime._project import Projection
 from memoryd.runtime._runtime import Runtime
@@ -52,6 +53,7 @@ class OpenRuntime:
         bells = Bells()
         self._kernel = kernel = await trio.to_thread.run_sync(self._build, bells)
         try:
+            await self._settle_auto()
             for member in kernel.members:
                 if not kernel.is_remote(member):  # a remote one may hang: its writer task opens it
                     await open_member(kernel, member)
@@ -67,6 +69,17 @@ class OpenRuntime:
         elif not kernel.is_null:
             self._start("reopen", self._reopen)
         return self._runtime
+
+    async def _settle_auto(self) -> None:
+        """Under ``auto`` a remote primary has to be healthy now; else local is the primary of this runtime."""
+        kernel, primary = self._kernel, self._kernel.primary
+        if kernel.config.backend != AUTO or primary is None or not kernel.is_remote(primary):
+            return
+        problem = await health_problem(primary.backend)
+        primary.is_open = not problem
+        if problem:
+            await self._close_member(primary)
+            kernel.demote(primary, problem)
 
     def _start(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         child = Child(name, run)

@@ -1,4 +1,4 @@
-"""Finding backends: entry points in the group ``memoryd.backends``.  Enumerating imports nothing; only a chosen one is loaded.
+"""From a backend's name to a backend.  Only a chosen one is loaded.
 
 A program may put factories of its own into :data:`registered_backends`, before the installed ones; ``memoryd.testing`` does.
 """
@@ -6,50 +6,56 @@ A program may put factories of its own into :data:`registered_backends`, before 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
 
 from memoryd.core import Backend, BackendContext, BackendFactory
-from memoryd.errors import BackendNotFound, BackendPermanent
+from memoryd.errors import BackendNotFound, BackendUnavailable
+from memoryd.runtime._discover import Discovery, FoundBackend, discover, strangers_code
+from memoryd.settings import resolve_home
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+__all__ = ["available_backends", "build_backend", "discover_backends", "find_backend", "make_backend", "registered_backends"]
 
-__all__ = ["available_backends", "make_backend", "registered_backends"]
-
-GROUP = "memoryd.backends"
 registered_backends: dict[str, BackendFactory] = {}
 
 
-def available_backends() -> Mapping[str, EntryPoint]:
-    """Every installed backend by name; of two with one name the first found counts."""
-    from importlib.metadata import entry_points  # 10 ms, which a program with factories of its own does not pay
+def discover_backends(home: Path | None = None) -> Discovery:
+    """Everything there is, with what is shadowed and what is broken.  ``home`` defaults to the user's."""
+    return discover(resolve_home() if home is None else home, registered_backends)
 
-    found: dict[str, EntryPoint] = {}
-    for point in entry_points(group=GROUP):
-        found.setdefault(point.name, point)
+
+def available_backends(home: Path | None = None) -> Mapping[str, FoundBackend]:
+    """Every backend by name; of two with one name the first found counts."""
+    return discover_backends(home).found
+
+
+def find_backend(name: str, home: Path | None = None) -> FoundBackend:
+    """The backend of that name.  Raises :class:`BackendNotFound`, which lists those there are and says what is broken."""
+    if name in registered_backends:  # needs no search
+        return FoundBackend(name, "program", "registered by the program", registered_backends[name])
+    discovery = discover_backends(home)
+    found = discovery.found.get(name)
+    if found is None:
+        broken = "".join(f"; {one.place}: {one.reason}" for one in discovery.broken if one.name == name)
+        raise BackendNotFound(f'backend: "{name}" is not installed; there are: {", ".join(sorted(discovery.found))}{broken}')
     return found
 
 
-def make_backend(context: BackendContext) -> Backend:
-    """Load and build the backend that ``context`` names.  It is not opened.
+def build_backend(found: FoundBackend, context: BackendContext) -> Backend:
+    """Load and build; not opened, and maybe not available.  Raises :class:`BackendPermanent`, or what its settings raise."""
+    factory = found.load()
+    with strangers_code(found.name, "built"):
+        return factory(context)
 
-    Raises :class:`BackendNotFound` with the names there are, :class:`BackendPermanent` where its package cannot be imported or says
-    that it is not available.
+
+def make_backend(context: BackendContext, home: Path | None = None) -> Backend:
+    """The backend that ``context`` names, ready to be opened.
+
+    Raises :class:`BackendNotFound` with the names there are, :class:`BackendUnavailable` where it says that something is missing,
+    :class:`BackendPermanent` where its package cannot be imported.
     """
-    factory = registered_backends.get(context.name) or _installed(context.name)
-    backend = factory(context)
-    available = backend.is_available()
+    backend = build_backend(find_backend(context.name, home), context)
+    with strangers_code(context.name, "asked"):
+        available = backend.is_available()
     if not available:
-        raise BackendPermanent(f'backend "{context.name}" is not available: {available.reason}')
+        raise BackendUnavailable(f'backend: "{context.name}" is not available: {available.reason}')
     return backend
-
-
-def _installed(name: str) -> BackendFactory:
-    points = available_backends()
-    point = points.get(name)
-    if point is None:
-        raise BackendNotFound(f'backend: "{name}" is not installed; there are: {", ".join(sorted(points))}')
-    try:
-        return cast(BackendFactory, point.load())
-    except ImportError as error:
-        raise BackendPermanent(f'backend "{name}" cannot be imported: {error}') from error

@@ -142,7 +142,8 @@ async def _counts(kernel: Kernel, member: Member) -> tuple[Mapping[str, int], st
 
 
 def _notes(kernel: Kernel, tasks: tuple[TaskStatus, ...], backends: Iterable[BackendStatus]) -> tuple[str, ...]:
-    notes = [f"task {task.name} {task.state} after {task.crashes} crashes ({task.last_error})" for task in tasks if task.crashes]
+    notes = list(kernel.notes)
+    notes += [f"task {task.name} {task.state} after {task.crashes} crashes ({task.last_error})" for task in tasks if task.crashes]
     notes += [
         f"process {backend.owner} delivers to {backend.name} and stands still: resume it, or end it and another takes over"
         for backend in backends

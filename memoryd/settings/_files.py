@@ -29,11 +29,13 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
 
 @attrs.frozen(slots=True, eq=False, repr=False)
 class Source(Value):
-    """What one place says: checked values by full name, with the place of each; ``backends`` are tables passed on as they are."""
+    """What one place says: checked values by full name, with the place of each; ``backends`` are tables passed on as they are,
+    ``refused`` primaries beside the first."""
 
     values: Mapping[str, Any] = attrs.field(factory=dict)
     places: Mapping[str, str] = attrs.field(factory=dict)
     backends: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict, repr=False)
+    refused: tuple[str, ...] = ()
 
 
 # -- files -------------------------------------------------------------------------------------------------------------------
@@ -89,10 +91,23 @@ def read_mapping(where: str, table: Mapping[str, Any]) -> Source:
     """The settings of nested tables (``{"gate": {"mode": "warn"}}``) or full names (``{"gate.mode": "warn"}``)."""
     if not isinstance(table, Mapping):
         raise ConfigError(f"{where}: expected tables of settings{_got(table)}")
-    values = {path: checked(where, path, value) for path, value in _flat(where, table)}
+    given = dict(_flat(where, table))
+    refused: tuple[str, ...] = ()
+    if "backend" in given:
+        given["backend"], refused = _primaries(given["backend"])
+    values = {path: checked(where, path, value) for path, value in given.items()}
     backends = _backend_tables(where, table.get("backends", {}))
     own = [f"backends.{name}.{key}" for name, inner in backends.items() for key in inner]
-    return Source(values, dict.fromkeys([*values, *own], where), backends)
+    return Source(values, dict.fromkeys([*values, *own], where), backends, refused)
+
+
+def _primaries(value: object) -> tuple[object, tuple[str, ...]]:
+    """The one primary of ``value``: of several names (a list, or with commas) the first; the others are refused."""
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+        return value, ()
+    names = list(dict.fromkeys(part.strip().lower() for part in parts if part.strip()))
+    return (names[0], tuple(names[1:])) if names else (value, ())
 
 
 def _flat(where: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -178,7 +193,11 @@ def read_environment(environ: Mapping[str, str]) -> Source:
         name = next((name for name in variables(key) if environ.get(name, "").strip()), None)
         if name is not None:
             values[path], places[path] = _parsed(name, key, environ[name]), name
-    return Source(values, places)
+    if "backend" not in values:
+        return Source(values, places)
+    # two variables that name different primaries are as much a second one as a list is
+    primary, refused = _primaries(",".join(environ.get(name, "") for name in variables(KEYS["backend"])))
+    return Source({**values, "backend": primary}, places, refused=refused)
 
 
 def _parsed(name: str, key: Key, text: str) -> Any:

@@ -64,17 +64,19 @@ def _merged(sources: list[Source]) -> Source:
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
     backends: dict[str, Mapping[str, Any]] = {}
+    refused: tuple[str, ...] = ()
     for source in sources:
+        refused = source.refused if "backend" in source.values else refused
         values |= source.values
         places |= source.places
         for name, table in source.backends.items():
             backends[name] = {**backends.get(name, {}), **table}
-    return Source(values, places, backends)
+    return Source(values, places, backends, refused)
 
 
 def _built(merged: Source) -> Config:
     try:
-        return build_config(merged.values, merged.backends)
+        return build_config(merged.values, merged.backends, merged.refused)
     except ConfigError as error:
         # each value is right by itself; two of them contradict each other
         place = merged.places.get(str(error).partition(":")[0])
