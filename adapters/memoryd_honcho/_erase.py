@@ -6,13 +6,15 @@ what an earlier try copied; then the anchor names the new generation; then the o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import attrs
 import trio
 
 from memoryd.core import Edit, Entry, Forget
+from memoryd.errors import BackendError
 from memoryd_honcho._client import Client, Message, Row
 from memoryd_honcho._memories import Memories
 from memoryd_honcho._send import batches
@@ -22,6 +24,8 @@ from memoryd_honcho._turns import GONE, NS, TurnWriter, joined, marked_gone, pla
 __all__ = ["Eraser"]
 
 _MARKS = 100  # places of the log in one filter
+_AT_ONCE = 8  # threads that are asked at a time
+Fields = dict[str, Any]
 
 
 @attrs.frozen(slots=True)
@@ -32,6 +36,7 @@ class Eraser:
     threads: Threads
     memories: Memories
     writer: TurnWriter
+    _clean: dict[str, set[str]] = attrs.field(factory=dict, init=False)
 
     async def forget(self, entry: Entry, forget: Forget) -> None:
         """Erase the events that ``forget`` names, and its sessions whole."""
@@ -41,23 +46,25 @@ class Eraser:
         whole = {thread.anchor: thread for name in forget.sessions if (thread := await self.threads.find(user, name))}
         for thread in whole.values():
             await self._rewrite(thread, event, lambda message: _is_before(message, entry))
-        for thread in await self.threads.of_user(user):
-            if thread.anchor not in whole and (thread.old or await self._holds(thread, marks)):
-                await self._rewrite(thread, event, lambda message: message.metadata.get("q") in marks)
+        threads = [thread for thread in await self.threads.of_user(user) if thread.anchor not in whole]
+        for thread in await self._holding(event, threads, [{"q": {"in": part}} for part in _parts(sorted(marks))]):
+            await self._rewrite(thread, event, lambda message: message.metadata.get("q") in marks)
         await self.memories.erase(user, marks)
+        self._clean.pop(event, None)
 
     async def edit(self, entry: Entry, edit: Edit) -> None:
         """Replace texts of a turn.  One that is not there, or was forgotten, needs no correction."""
         user = edit.scope.need_user()
         target = edit.target.hex()
-        for thread in await self.threads.of_user(user):
-            if thread.old:
-                await self.threads.delete_old(thread)
+        event = edit.event_id.hex()
+        for thread in await self._holding(event, await self.threads.of_user(user), [{"ev": target}]):
             messages = await self.client.messages(thread.session, {"metadata": {"ev": target}})
-            if any(message.metadata.get("ns") in (NS, GONE) for message in messages):
-                rows = await trio.to_thread.run_sync(self._corrected, user, edit, messages)
-                if rows:
-                    await self._rewrite(thread, edit.event_id.hex(), lambda message: message.metadata.get("ev") == target, rows)
+            rows = await trio.to_thread.run_sync(self._corrected, user, edit, messages) if messages else []
+            if rows:
+                await self._rewrite(thread, event, lambda message: message.metadata.get("ev") == target, rows)
+            else:
+                await self.threads.delete_old(thread)
+        self._clean.pop(event, None)
 
     def _corrected(self, user: str, edit: Edit, messages: Sequence[Message]) -> list[Row]:
         """The messages of a turn as the edit wants them; a text that it does not give stays.  None for a turn that is so already."""
@@ -69,11 +76,40 @@ class Eraser:
             rows += self.writer.row_pieces(user, role, kept if text is None else text, mark)
         return [] if [row.content for row in rows] == [message.content for message in messages] else rows
 
-    async def _holds(self, thread: Thread, marks: frozenset[str]) -> bool:
-        asked = sorted(marks)
-        for start in range(0, len(asked), _MARKS):
-            part = {"q": {"in": asked[start : start + _MARKS]}}
-            if await self.client.messages(thread.session, {"metadata": part}):
+    # -- where it is ------------------------------------------------------------------------------------------------------------
+
+    async def _holding(self, event: str, threads: Sequence[Thread], asked: Sequence[Fields]) -> list[Thread]:
+        """The threads that hold a message with any of these fields, or have an old generation still.  Several are asked at a time, and
+        those without are remembered for ``event``, so that a user with many sessions is not asked about from the start again."""
+        clean = self._clean.setdefault(event, set())
+        found: list[Thread] = []
+        failures: list[BackendError] = []
+        limit = trio.CapacityLimiter(_AT_ONCE)
+
+        async def look(thread: Thread) -> None:
+            async with limit:
+                try:
+                    holds = bool(thread.old) or await self._holds(thread, asked)
+                except BackendError as error:
+                    failures.append(error)
+                    nursery.cancel_scope.cancel()
+                    return
+            if holds:
+                found.append(thread)
+            else:
+                clean.add(thread.anchor)
+
+        async with trio.open_nursery() as nursery:
+            for thread in threads:
+                if thread.anchor not in clean:
+                    nursery.start_soon(look, thread)
+        if failures:
+            raise failures[0]
+        return found
+
+    async def _holds(self, thread: Thread, asked: Sequence[Fields]) -> bool:
+        for fields in asked:
+            if await self.client.messages(thread.session, {"metadata": fields}):
                 return True
         return False
 
@@ -117,6 +153,11 @@ class Eraser:
         fresh = [row for row in rows if place_of(row.metadata) not in there]
         for batch in batches(fresh):
             await self.client.add_messages(session, batch)
+
+
+def _parts(marks: Sequence[str]) -> Iterator[list[str]]:
+    for start in range(0, len(marks), _MARKS):
+        yield list(marks[start : start + _MARKS])
 
 
 def _is_before(message: Message, entry: Entry) -> bool:
