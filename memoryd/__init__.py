@@ -42,7 +42,7 @@ _DOORS = {
     "memoryd.runtime": ("Runtime", "open_runtime"),
 }  # fmt: skip
 _HOMES = {name: module for module, names in _DOORS.items() for name in names}
-_MODULES = ("aio", "blocking", "errors", "testing")
+_MODULES = ("aio", "blocking", "errors", "evaluate", "testing", "tool")
 
 __all__ = ["__version__", *sorted(_HOMES)]
 

@@ -9,6 +9,8 @@
 
 Every method may be called from any thread and takes the scope of its context.  What each does, returns and raises stands at
 :class:`memoryd.Runtime`.
+
+:func:`get_memory_backend` gives the same to programs that name the user in every call.
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from memoryd.core import (
     Accepted,
+    BackendInfo,
     CheckpointInfo,
     Config,
     Context,
@@ -32,15 +37,20 @@ from memoryd.core import (
     Recall,
     Receipt,
     Restored,
+    Scope,
     Status,
     Stored,
     Verification,
+    check_name,
+    scope,
 )
 from memoryd.core import Memory as MemoryValue
+from memoryd.errors import ClosedError
 from memoryd.journal import DeadLetter
 from memoryd.runtime import Portal, Runtime
+from memoryd.settings import resolve_home
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "MemoryBackend", "get_memory_backend", "reset_backend"]
 
 T = TypeVar("T")
 When = datetime | float | str | None
@@ -91,6 +101,22 @@ class Memory:
 
     def _run(self, call: Callable[[Runtime], Awaitable[T]]) -> T:
         return self._here().run(call)
+
+    @property
+    def config(self) -> Config:
+        return self._runtime.config
+
+    @property
+    def profile(self) -> str:
+        return self._runtime.profile
+
+    @property
+    def home(self) -> Path:
+        return self._runtime.home
+
+    @property
+    def backend(self) -> BackendInfo:
+        return self._runtime.backend
 
     # -- plain ----------------------------------------------------------------------------------------------------------------
 
@@ -209,3 +235,105 @@ class Memory:
 
     def status(self) -> Status:
         return self._run(lambda rt: rt.status())
+
+
+class MemoryBackend:
+    """Keyed memories of any user, over one :class:`Memory`.  Any thread; a forked child has a runtime of its own.
+
+    Labels and ``private`` come from the scope of the caller's context.  What was stored by another process is seen at once.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    @property
+    def backend_name(self) -> str:
+        """The primary backend as people read it: ``local (SQLite)``, ``honcho (cloud)``, ``null (disabled)``."""
+        return self._memory.backend.label
+
+    @property
+    def is_cloud(self) -> bool:
+        return self._memory.backend.is_cloud
+
+    def is_available(self) -> bool:
+        """Whether calls are answered; False once it is closed."""
+        try:
+            return bool(self._memory.backend.name)
+        except ClosedError:
+            return False
+
+    def store(self, user_id: str, key: str, value: str, metadata: Mapping[str, Any] | None = None) -> bool:
+        """True where it is kept; False where nothing is recorded (null backend, private scope)."""
+        with _user(user_id):
+            return self._memory.store(key, value, metadata).accepted.state != "off"
+
+    def retrieve(self, user_id: str, key: str) -> MemoryValue | None:
+        return self._fresh(user_id, lambda rt: rt.retrieve(key))
+
+    def query(self, user_id: str, text: str, limit: int = 10) -> list[MemoryValue]:
+        return self._fresh(user_id, lambda rt: rt.query(text, limit))
+
+    def list_keys(self, user_id: str) -> list[str]:
+        return self._fresh(user_id, lambda rt: rt.list_keys())
+
+    def list_memories(self, user_id: str) -> list[MemoryValue]:
+        return self._fresh(user_id, lambda rt: rt.list_memories())
+
+    def delete(self, user_id: str, key: str) -> bool:
+        """True where there is nothing under ``key`` any more; a missing key is so already."""
+        with _user(user_id):
+            off = self._memory.delete(key).accepted.state == "off"
+        return not off or self.retrieve(user_id, key) is None
+
+    def _fresh(self, user_id: str, read: Callable[[Runtime], Awaitable[T]]) -> T:
+        """Read, after what other processes accepted is projected, as far as the deadline allows."""
+
+        async def work(runtime: Runtime) -> T:
+            await runtime.catch_up(runtime.config.deadlines.retrieve)
+            return await read(runtime)
+
+        with _user(user_id):
+            return self._memory._run(work)
+
+    def close(self) -> None:
+        self._memory.close()
+
+
+def _user(user_id: str) -> AbstractContextManager[Scope]:
+    return scope(user=check_name("user_id", user_id))
+
+
+class _Opened:
+    """The backends that :func:`get_memory_backend` opened, of this process alone: an inherited lock may be held by a thread that did
+    not survive the fork."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.backends: dict[tuple[Path, str], MemoryBackend] = {}
+
+
+_opened: dict[int, _Opened] = {}
+
+
+def get_memory_backend(home: str | os.PathLike[str] | None = None, profile: str | None = None) -> MemoryBackend:
+    """The backend of ``profile`` (default ``$MEMORYD_PROFILE``, else ``default``) below ``home``, opened at the first call.
+
+    The same object for the same home and profile, until :func:`reset_backend`; configuration is read when it opens.
+    Raises what :func:`memoryd.open_runtime` raises.
+    """
+    name = profile if profile is not None else os.environ.get("MEMORYD_PROFILE") or "default"
+    place = resolve_home(home), name
+    opened = _opened.setdefault(os.getpid(), _Opened())
+    with opened.lock:
+        backend = opened.backends.get(place)
+        if backend is None or not backend.is_available():
+            backend = opened.backends[place] = MemoryBackend(Memory(*place, fork="reopen"))
+        return backend
+
+
+def reset_backend() -> None:
+    """Close every backend that :func:`get_memory_backend` opened in this process; the next call opens anew.  Raises as closing does."""
+    opened = _opened.setdefault(os.getpid(), _Opened())
+    with opened.lock, ExitStack() as closing:
+        while opened.backends:
+            closing.callback(opened.backends.popitem()[1].close)

@@ -32,6 +32,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "replay": ("_replay:replay", "Send the whole log to a backend, from where it stopped before."),
     "export": ("_export:export", "Write turns and memories to a file, as JSON lines."),
     "import": ("_import:import_", "Take in what export wrote; what is there already is passed over."),
+    "evaluate": ("_evaluate:evaluate", "Measure the backends that could be used, and say which is best."),
+    "tool": ("_tool:tool", "One call of the tool memory_backend, as a model makes it."),
     "dead": ("_dead:dead", "Events that a backend refused for good."),
     "config": ("_config:config", "The configuration: values, problems, files."),
     "version": ("_version:version", "Versions of memoryd and what it stands on."),

@@ -42,10 +42,15 @@ def store(options: Options, key: str, value: str | None, kind: str | None, metad
 
 
 def stdin_text(argument: str) -> str:
-    """All of standard input as text.  Waiting for a person to type it would look like a hang: that is a usage error."""
+    """All of standard input as text."""
+    return stdin_bytes(argument).decode("utf-8", "surrogateescape")
+
+
+def stdin_bytes(argument: str) -> bytes:
+    """All of standard input.  Waiting for a person to type it would look like a hang: that is a usage error."""
     if sys.stdin is None or sys.stdin.isatty():
         raise click.UsageError(f"Missing argument '{argument}' (or text on standard input).")
-    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    return sys.stdin.buffer.read()
 
 
 def show_stored(options: Options, stored: Stored) -> int:

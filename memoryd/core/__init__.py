@@ -17,6 +17,7 @@ from memoryd.core._config import LogConfig as LogConfig
 from memoryd.core._config import LoggingConfig as LoggingConfig
 from memoryd.core._config import RecallConfig as RecallConfig
 from memoryd.core._config import StoreConfig as StoreConfig
+from memoryd.core._config import ToolConfig as ToolConfig
 from memoryd.core._config import build_config as build_config
 from memoryd.core._config import config_keys as config_keys
 from memoryd.core._config import section_doc as section_doc
@@ -25,6 +26,14 @@ from memoryd.core._digest import Digest as Digest
 from memoryd.core._digest import canonical_bytes as canonical_bytes
 from memoryd.core._digest import digester as digester
 from memoryd.core._digest import keyed as keyed
+from memoryd.core._evaluate import NOT_AVAILABLE as NOT_AVAILABLE
+from memoryd.core._evaluate import Evaluation as Evaluation
+from memoryd.core._evaluate import Points as Points
+from memoryd.core._evaluate import grade_of as grade_of
+from memoryd.core._evaluate import latency_points as latency_points
+from memoryd.core._evaluate import overall as overall
+from memoryd.core._evaluate import report_of as report_of
+from memoryd.core._evaluate import verdict_of as verdict_of
 from memoryd.core._events import Cursor as Cursor
 from memoryd.core._events import Deletion as Deletion
 from memoryd.core._events import Edit as Edit

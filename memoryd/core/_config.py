@@ -17,7 +17,7 @@ from memoryd.errors import ConfigError
 
 __all__ = [
     "CaptureConfig", "Config", "DeadlineConfig", "DeliveryConfig", "GateConfig", "GateMode", "Key", "LogConfig",
-    "LoggingConfig", "RecallConfig", "StoreConfig", "build_config", "config_keys", "section_doc",
+    "LoggingConfig", "RecallConfig", "StoreConfig", "ToolConfig", "build_config", "config_keys", "section_doc",
 ]
 
 GateMode: TypeAlias = Literal["block", "warn", "off"]
@@ -100,6 +100,13 @@ class DeliveryConfig(Value):
 
 
 @attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class ToolConfig(Value):
+    """The tool ``memory_backend`` that a host gives to its model."""
+
+    cross_user: bool = setting(False, Flag(), "true: a call may name another user than the one that the host bound")
+
+
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class LoggingConfig(Value):
     """Records of memoryd itself: stderr only, never a message's text."""
 
@@ -121,6 +128,7 @@ class Config(Value):
     deadlines: DeadlineConfig = attrs.field(factory=DeadlineConfig)
     gate: GateConfig = attrs.field(factory=GateConfig)
     delivery: DeliveryConfig = attrs.field(factory=DeliveryConfig)
+    tool: ToolConfig = attrs.field(factory=ToolConfig)
     logging: LoggingConfig = attrs.field(factory=LoggingConfig)
     backends: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict, repr=False)
     refused: tuple[str, ...] = ()
@@ -152,6 +160,7 @@ _SECTIONS: Mapping[str, type[Any]] = {
     "deadlines": DeadlineConfig,
     "gate": GateConfig,
     "delivery": DeliveryConfig,
+    "tool": ToolConfig,
     "logging": LoggingConfig,
 }
 

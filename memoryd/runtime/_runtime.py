@@ -7,12 +7,14 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import trio
 
 from memoryd.core import (
     Accepted,
+    BackendInfo,
     CheckpointInfo,
     Config,
     Context,
@@ -65,6 +67,18 @@ class Runtime:
     def profile(self) -> str:
         """The profile's name."""
         return self._kernel.profile.name
+
+    @property
+    def home(self) -> Path:
+        """The home below which the profile is."""
+        return self._kernel.home
+
+    @property
+    def backend(self) -> BackendInfo:
+        """What the primary backend says of itself."""
+        primary = self._kernel.primary
+        assert primary is not None, "every runtime has one"
+        return primary.backend.info
 
     # -- writing ------------------------------------------------------------------------------------------------------------
 
@@ -302,6 +316,8 @@ class Runtime:
         if journal is None or history is None:
             return 0
         head = journal.head().seq
+        if history[0].progress.seq < head:
+            self._kernel.bells.appended()  # what another process appended rang no bell here
         await history[0].progress.reach(head, timeout)
         return max(0, head - history[0].progress.seq)
 

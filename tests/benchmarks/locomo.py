@@ -12,36 +12,27 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 import trio
 
-from memoryd.core import BackendContext, Cursor, Entry, Query, Scope, Turn, new_event_id, to_micros
+from memoryd.core import BackendContext, Cursor, Entry, Query
+from memoryd.evaluate import Conversation, Question, load_dataset
 from memoryd.store import open_profile
 from memoryd_local import LocalBackend, create
 
-__all__ = ["BARS", "Question", "Scores", "evaluate", "main"]
+__all__ = ["BARS", "Scores", "evaluate", "main"]
 
 BARS = {"R@10": 79.0, "nDCG@10": 64.0}
 STRETCH = {"R@10": 80.5}
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 DEPTH = 20
-_TURN_ID = re.compile(r"D\d+:\d+")
-
-
-@attrs.frozen
-class Question:
-    text: str
-    evidence: frozenset[str]
-    category: int
 
 
 @attrs.frozen
@@ -65,10 +56,10 @@ class Scores:
         return cls({name: math.fsum(one.at[name] for one in scores) / len(scores) for name in names}, len(scores))
 
 
-def evaluate(conversations: Sequence[Mapping[str, Any]]) -> dict[str, Scores]:
+def evaluate(conversations: list[Any]) -> dict[str, Scores]:
     """The mean scores by category name, and ``all`` over categories 1 to 4."""
     found: dict[str, list[Scores]] = defaultdict(list)
-    for conversation in conversations:
+    for conversation in load_dataset(conversations):
         for question, ranked in trio.run(_ask_all, conversation):
             scores = Scores.of(ranked, question.evidence)
             found[CATEGORIES[question.category]].append(scores)
@@ -77,16 +68,13 @@ def evaluate(conversations: Sequence[Mapping[str, Any]]) -> dict[str, Scores]:
     return {name: Scores.mean(scores) for name, scores in sorted(found.items())}
 
 
-async def _ask_all(data: Mapping[str, Any]) -> list[tuple[Question, list[str]]]:
-    entries = list(_entries(data["conversation"]))
-    turn_ids = frozenset(entry.event.turn_id for entry in entries if isinstance(entry.event, Turn))
-    user = data["conversation"]["speaker_a"]
+async def _ask_all(conversation: Conversation) -> list[tuple[Question, list[str]]]:
     with tempfile.TemporaryDirectory() as home:
         backend = _backend(Path(home))
         await backend.open()
         try:
-            await backend.apply(entries)
-            return [(one, await _ranked(backend, user, one.text)) for one in _questions(data["qa"], turn_ids)]
+            await backend.apply([Entry(Cursor("locomo", seq), turn) for seq, turn in enumerate(conversation.turns, 1)])
+            return [(one, await _ranked(backend, conversation.user, one.text)) for one in conversation.questions]
         finally:
             await backend.aclose()
 
@@ -98,31 +86,6 @@ def _backend(home: Path) -> LocalBackend:
 
 async def _ranked(backend: LocalBackend, user: str, text: str) -> list[str]:
     return [hit.turn_id or "" for hit in await backend.recall(Query(user=user, text=text, limit=DEPTH))]
-
-
-def _entries(conversation: Mapping[str, Any]) -> Iterator[Entry]:
-    """The conversation's utterances in order, each a turn: the first speaker is the user, the second the agent."""
-    user, agent = conversation["speaker_a"], conversation["speaker_b"]
-    seq = 0
-    for name in sorted((key for key in conversation if re.fullmatch(r"session_\d+", key)), key=lambda key: int(key[8:])):
-        at = _time(conversation[f"{name}_date_time"])
-        scope = Scope(user=user, session=name, agent=agent)
-        for said in conversation[name]:
-            seq += 1
-            texts = (said["text"], "") if said["speaker"] == user else ("", said["text"])
-            yield Entry(Cursor("locomo", seq), Turn(new_event_id(), scope, at, *texts, turn_id=said["dia_id"]))
-
-
-def _time(text: str) -> int:
-    return to_micros(datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC))
-
-
-def _questions(rows: Sequence[Mapping[str, Any]], turn_ids: frozenset[str | None]) -> Iterator[Question]:
-    """The questions whose evidence names turns of the conversation (a field may name several)."""
-    for row in rows:
-        evidence = frozenset(turn for field in row["evidence"] for turn in _TURN_ID.findall(field)) & turn_ids
-        if evidence:
-            yield Question(row["question"], frozenset(turn for turn in evidence if turn), row["category"])
 
 
 def _verdict(name: str, got: float) -> str:
