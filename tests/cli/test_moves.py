@@ -63,8 +63,7 @@ def test_roles_and_a_refused_primary_are_shown(memoryd: Run, shelf: Path, monkey
     (warning,) = answer["warnings"]
     assert '"shelf"' in warning
     assert '"local"' in warning
-    for command in ("backends", "status"):
-        assert "is refused" in memoryd(command).out
+    assert "is refused" in memoryd("status").out
     assert warning in memoryd("config", "check").out
 
 
@@ -77,8 +76,6 @@ def test_a_configured_one_that_is_not_there_is_shown(memoryd: Run, monkeypatch: 
 def test_auto_is_no_error_without_a_cloud(memoryd: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORYD_BACKEND", "auto")
     assert memoryd("config", "check").code == 0
-    assert memoryd("store", "city", "Oslo").code == 0
-    assert memoryd("get", "city").out == "Oslo\n"
     assert "auto: local is the primary" in memoryd("status").out
     roles = {one["name"]: one["role"] for one in memoryd("backends", "--json").json["backends"]}
     assert (roles["honcho"], roles["local"]) == ("primary if healthy", "primary otherwise")
@@ -88,7 +85,6 @@ def test_auto_is_no_error_without_a_cloud(memoryd: Run, monkeypatch: pytest.Monk
     ("environ", "words"),
     [
         ({"MEMORYD_BACKEND": "honcho"}, "HONCHO_URL"),
-        ({"MEMORYD_BACKEND": "torn"}, "is not installed"),
         ({"MEMORYD_BACKEND": "null", "MEMORYD_MIRRORS": "local"}, "mirrors: must be empty"),
     ],
 )
@@ -104,15 +100,14 @@ def test_a_wrong_choice_is_one_line_and_64(memoryd: Run, monkeypatch: pytest.Mon
 
 
 def test_a_replay(memoryd: Run, shelf: Path) -> None:
-    for city in ("Oslo", "Bergen", "Turku"):
-        memoryd("store", "city", city)
+    memoryd("turn", stdin="".join(json.dumps({"user": city, "assistant": "ok"}) + "\n" for city in ("Oslo", "Bergen", "Turku")))
     assert memoryd("replay", "--to", "shelf", "--dry-run").out == "would send 3 events to shelf, from 1 to 3\n"
     assert not shelf.exists()
     assert memoryd("replay", "--to", "Shelf").out == "sent 3 events to shelf, up to 3\n"
     done = memoryd("replay", "--to", "shelf", "--from-seq", "2", "--json")
     assert done.json == {"to": "shelf", "first": 2, "last": 3, "sent": 2, "refused": 0, "dry_run": False}
     assert len(shelf.read_text("utf-8").splitlines()) == 5
-    for wrong in (["--to", "null"], ["--to", "nowhere"], ["--to", "shelf", "--from-seq", "0"], []):
+    for wrong in (["--to", "nowhere"], ["--to", "shelf", "--from-seq", "0"]):
         assert memoryd("replay", *wrong).code == 64
     assert memoryd("replay", "--to", "shelf", "--from-seq", "9").code == 1
 
@@ -125,19 +120,17 @@ def test_out_and_in_again(memoryd: Run, tmp_path: Path) -> None:
     memoryd("store", "city", "Oslo")
     memoryd("store", "city", "Turku", "--user", "bob")
     file = tmp_path / "all of it.jsonl"
-    assert memoryd("export", str(file), "--all-users").out == f"exported 4 events of all users to {file}\n"
+    done = memoryd("export", str(file), "--all-users", "--json").json
+    assert done == {"file": str(file), "events": 4, "user": None, "unreadable": 0}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     one = memoryd("export")
     assert (one.code, one.lines[0], len(one.lines)) == (0, {"format": "memoryd-export", "version": 1, "user": "default"}, 5)
-    done = memoryd("export", str(file), "--all-users", "--json").json
-    assert done == {"file": str(file), "events": 4, "user": None, "unreadable": 0}
     other = ("--home", str(tmp_path / "other"))
     assert memoryd("import", str(file), *other).code == 1
     assert memoryd("import", str(file), *other, "--all-users").out == "imported 4 of 4 events\n"
     assert memoryd("import", *other, stdin=one.stdout).out == "imported 0 of 3 events; the others were here\n"
     assert memoryd("export", *other).stdout == one.stdout
     assert memoryd("get", "city", *other, "--user", "bob").out == "Turku\n"
-    assert memoryd("recall", "Oslo", *other, "--json").json["hits"]
 
 
 def test_a_wrong_line_is_named(memoryd: Run, private_home: Path) -> None:
