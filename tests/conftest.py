@@ -20,6 +20,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 # hundreds of child processes: let them find compiled modules
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_rules(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The detector's rules are compiled once for all tests and their child processes: it takes seconds."""
+    os.environ["KF_RULE_CACHE_DIR"] = str(tmp_path_factory.mktemp("rules"))
+
+
 _OURS = ("MEMORYD_", "HERMES_", "HONCHO_")
 
 
