@@ -33,7 +33,7 @@ def export(options: Options, file: Path, all_users: bool) -> None:
     found = loaded(options)
     user = None if all_users else options.user_name
     to_stdout = str(file) == "-"
-    with progress("exporting") as told:
+    with progress("exporting", shown=not (to_stdout and sys.stdout.isatty())) as told:
         target = sys.stdout.buffer if to_stdout else file
         done = export_events(found.home, found.profile, found.config, user, target, told)
     if to_stdout:

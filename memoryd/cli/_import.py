@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from memoryd.cli._group import Options, command, pass_options
-from memoryd.cli._output import progress, to_json, write_json, write_line
+from memoryd.cli._output import busy, progress, to_json, write_json, write_line
 from memoryd.cli._session import loaded, run
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def import_(options: Options, file: Path, all_users: bool) -> None:
         done = import_events(
             found.home, found.profile, found.config, source, user=options.user, all_users=all_users, on_progress=told
         )
-    run(options, _projected)
+    with busy("indexing"):
+        run(options, _projected)
     if options.json:
         write_json(to_json(done))
         return

@@ -98,9 +98,9 @@ def busy(doing: str) -> Iterator[None]:
 
 
 @contextmanager
-def progress(doing: str) -> Iterator[Callable[[int, int], None]]:
+def progress(doing: str, *, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
     """``told(done, total)`` draws a bar, where standard error is a terminal."""
-    if not sys.stderr.isatty():
+    if not shown or not sys.stderr.isatty():
         yield lambda done, total: None
         return
     from rich.console import Console  # only where there is a terminal

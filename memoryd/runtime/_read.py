@@ -60,7 +60,7 @@ class Reading:
             return Recall(source="null")
         own = self._kernel.journal.last_seq if self._kernel.journal is not None else 0
         started = trio.current_time()
-        if primary.role == "primary" and primary is not history[0]:
+        if primary is not history[0] and query.as_of is None:  # only local knows what was valid when
             answered = await self._from_primary(primary, own, query, timeout * 0.6)
             if answered is not None:
                 return answered

@@ -170,6 +170,16 @@ async def test_a_failing_primary_falls_back_to_local_and_says_so(tmp_path: Path,
             assert (await rt.recall("now")).source == "honcho"
 
 
+async def test_what_was_valid_then_is_asked_of_local(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with cloud(FakeRemote("honcho")):
+        async with opened(tmp_path, backend="honcho") as rt:
+            rt.sync_turn("hello there", "hi", created_at=1_700_000_000)
+            rt.sync_turn("hello again", "hi")
+            await rt.drain(30)
+            then = await rt.recall("hello", as_of=1_700_000_001)
+            assert ([hit.text for hit in then], then.source, then.stale) == (["hello there"], "local", False)
+
+
 # -- a second primary --------------------------------------------------------------------------------------------------------
 
 
