@@ -18,3 +18,4 @@ from memoryd.testing.contract._report import check as check
 from memoryd.testing.contract._report import checks as checks
 from memoryd.testing.contract._report import run_contract as run_contract
 from memoryd.testing.contract._subjects import installed_subject as installed_subject
+from memoryd.testing.contract._subjects import subject as subject

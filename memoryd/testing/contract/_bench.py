@@ -28,6 +28,7 @@ from memoryd.core import (
     Turn,
     new_event_id,
 )
+from memoryd.redact import load_redactor
 from memoryd.store import open_profile
 
 __all__ = ["Bench", "Subject"]
@@ -62,7 +63,7 @@ class Bench:
         self.seq = 0
         store = open_profile(directory, profile)
         self._context = BackendContext(
-            subject.name, store.directory, store.name, store.instance, store.key, subject.config
+            subject.name, store.directory, store.name, store.instance, store.key, subject.config, redactor=load_redactor
         )
         self.backend: Backend = subject.create(self._context)
 

@@ -7,24 +7,53 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memoryd.core import Backend
-from memoryd.errors import BackendNotFound
-from memoryd.runtime import available_backends
+from memoryd.runtime import find_backend
 from memoryd.store import Options, connect
 from memoryd.testing.contract._bench import Subject
+from memoryd.testing.honcho import Fault, HonchoServer
 
-__all__ = ["installed_subject"]
+__all__ = ["installed_subject", "subject"]
+
+
+@contextmanager
+def subject(name: str) -> Iterator[Subject]:
+    """The installed backend ``name``; Honcho always on a stand-in, whatever the environment says: nothing leaves the machine.
+
+    Raises :class:`BackendNotFound`, and :class:`BackendPermanent` where it cannot be imported.
+    """
+    if name != "honcho":
+        yield installed_subject(name)
+        return
+    with HonchoServer() as server:
+        config = {"url": server.url, "settle": 0.05}
+        faults = {kind: lambda backend, fault=fault: _ill(server, fault) for kind, fault in _HONCHO_FAULTS.items()}
+        yield Subject(name, find_backend(name).load(), config, faults)
+
+
+_HONCHO_FAULTS: dict[str, Fault] = {
+    "transient": Fault("lock", on="add_messages", times=1000),
+    "permanent": Fault("status", on="add_messages", status=422, times=1000),
+    "ambiguous": Fault("lost", on="add_messages", times=1000),
+}
+
+
+@contextmanager
+def _ill(server: HonchoServer, fault: Fault) -> Iterator[None]:
+    """Every request that ``fault`` means meets it."""
+    server.faults.append(fault)
+    try:
+        yield
+    finally:
+        server.faults.clear()
 
 
 def installed_subject(name: str) -> Subject:
     """The installed backend ``name`` with its default configuration.
 
-    Raises :class:`BackendNotFound`.
+    Raises :class:`BackendNotFound`, and :class:`BackendPermanent` where it cannot be imported.
     """
-    points = available_backends()
-    if name not in points:
-        raise BackendNotFound(f'backend: "{name}" is not installed; there are: {", ".join(sorted(points))}')
     faults = {"transient": locked} if name == "local" else {}
-    return Subject(name, points[name].load(), faults=faults)
+    return Subject(name, find_backend(name).load(), faults=faults)
 
 
 @contextmanager

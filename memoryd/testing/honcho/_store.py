@@ -7,6 +7,7 @@ import secrets
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -135,15 +136,17 @@ def rank(query: str, things: Sequence[Thing], limit: int) -> list[Thing]:
     return sorted(things, key=lambda thing: -score[thing["id"]])[:limit]
 
 
-def words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.casefold()))
+@lru_cache(4096)
+def words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.casefold()))
 
 
-def _grams(text: str) -> set[str]:
+@lru_cache(4096)
+def _grams(text: str) -> frozenset[str]:
     """Three letters in a row: a poor man's meaning."""
-    folded = f" {text.casefold()} "
-    return {folded[at : at + 3] for at in range(min(len(folded), 4000) - 2)}
+    folded = f" {text[:4000].casefold()} "
+    return frozenset(folded[at : at + 3] for at in range(len(folded) - 2))
 
 
-def _nearness(one: set[str], other: set[str]) -> float:
+def _nearness(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / (len(one | other) or 1)
