@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -86,7 +87,9 @@ class HonchoBackend:
     async def open(self) -> None:
         """Build the client, off the event loop; the server is not asked yet.  Raises :class:`BackendPermanent` where a package fails."""
         if self._open is None:
-            self._open = await trio.to_thread.run_sync(self._build)
+            # the first time on a machine it takes seconds, which nobody who closes has to wait for: it leaves nothing open
+            redact = await trio.to_thread.run_sync(self._load, abandon_on_cancel=True)
+            self._open = await trio.to_thread.run_sync(self._build, redact)
 
     async def aclose(self) -> None:
         opened, self._open = self._open, None
@@ -158,19 +161,19 @@ class HonchoBackend:
             raise BackendTransient("the Honcho backend is not open")
         return self._open
 
-    def _build(self) -> _Open:
-        """Imports the SDK and the detector: seconds of CPU, on a thread of its own."""
+    def _load(self) -> Redactor:
+        """Import the SDK and make the redactor: seconds of CPU, on a thread of their own."""
         if self._context.redactor is None:
             raise BackendPermanent("nothing is sent without a redactor, and none was given")
         try:
-            redact = self._context.redactor()
-            from memoryd_honcho._client import Client
+            import_module("memoryd_honcho._client")
+            return self._context.redactor()
         except ImportError as error:
             raise BackendPermanent(f"a package of the Honcho backend cannot be imported: {error}") from error
-        return self._assembled(Client(self._settings), redact)
 
-    def _assembled(self, client: Client, redact: Redactor) -> _Open:
+    def _build(self, redact: Redactor) -> _Open:
         from memoryd_honcho._apply import Parts
+        from memoryd_honcho._client import Client
         from memoryd_honcho._erase import Eraser
         from memoryd_honcho._memories import Memories
         from memoryd_honcho._recall import Recaller
@@ -178,7 +181,7 @@ class HonchoBackend:
         from memoryd_honcho._threads import Threads
         from memoryd_honcho._turns import TurnWriter
 
-        settings, names = self._settings, self._names
+        settings, names, client = self._settings, self._names, Client(self._settings)
         threads = Threads(client, names)
         memories = Memories(client, names, redact)
         writer = TurnWriter(names, settings, redact)
