@@ -74,7 +74,6 @@ from memoryd.core._redact import RedactorFactory as RedactorFactory
 from memoryd.core._redact import Span as Span
 from memoryd.core._redact import blank as blank
 from memoryd.core._redact import redactor_of as redactor_of
-from memoryd.core._retry import Breaker as Breaker
 from memoryd.core._retry import GiveUp as GiveUp
 from memoryd.core._retry import Restart as Restart
 from memoryd.core._retry import RetryPolicy as RetryPolicy

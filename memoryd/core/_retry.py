@@ -8,7 +8,7 @@ import attrs
 
 from memoryd.core._value import Value
 
-__all__ = ["Breaker", "RetryPolicy", "Restart", "Verdict", "after_crash", "backoff"]
+__all__ = ["RetryPolicy", "Restart", "Verdict", "after_crash", "backoff"]
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)
@@ -30,25 +30,6 @@ def backoff(policy: RetryPolicy, attempt: int, jitter: float, retry_after: float
     if retry_after is not None and retry_after > 0:
         return max(waited, min(retry_after, policy.server_cap))
     return waited
-
-
-@attrs.frozen(slots=True, eq=False, repr=False)
-class Breaker(Value):
-    """A circuit breaker as a value: ``failures`` in a row, open (one probe at a time) from ``threshold`` on."""
-
-    failures: int = 0
-    threshold: int = 3
-    since: float | None = None
-
-    @property
-    def is_open(self) -> bool:
-        return self.failures >= self.threshold
-
-    def failed(self, now: float) -> Breaker:
-        return attrs.evolve(self, failures=self.failures + 1, since=self.since if self.since is not None else now)
-
-    def succeeded(self) -> Breaker:
-        return attrs.evolve(self, failures=0, since=None)
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)
