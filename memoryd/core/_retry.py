@@ -8,7 +8,7 @@ import attrs
 
 from memoryd.core._value import Value
 
-__all__ = ["RetryPolicy", "Restart", "Verdict", "after_crash", "backoff"]
+__all__ = ["GiveUp", "RetryPolicy", "Restart", "Verdict", "after_crash", "backoff"]
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)
