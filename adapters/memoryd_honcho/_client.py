@@ -91,7 +91,8 @@ class Client:
     async def add_messages(self, session: str, rows: Sequence[Row]) -> None:
         """Write at most 100 messages in one transaction of the server."""
         try:
-            messages = [Peer(row.peer, self._honcho).message(row.content, metadata=row.metadata, created_at=row.at) for row in rows]
+            peers = {id: Peer(id, self._honcho) for id in {row.peer for row in rows}}
+            messages = [peers[row.peer].message(row.content, metadata=row.metadata, created_at=row.at) for row in rows]
         except ValueError as error:  # nothing was sent
             raise BackendPermanent(f"the SDK refuses a message ({type(error).__name__})") from None
         await self._write_once(lambda: Session(session, self._honcho).aio.add_messages(messages))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
+from functools import lru_cache
 
 from memoryd.core import Scope, keyed
 
@@ -19,6 +20,7 @@ class Names:
     def __init__(self, key: bytes, peers: Mapping[str, str]) -> None:
         self._key = key
         self._peers = peers
+        self._digest = lru_cache(4096)(self._made)
 
     def user(self, user: str) -> str:
         """What marks everything of ``user`` in metadata."""
@@ -47,6 +49,6 @@ class Names:
         given = {"agent": scope.agent, "workspace": scope.workspace, "platform": scope.platform}
         return self.labels({name: value for name, value in given.items() if value is not None})
 
-    def _digest(self, kind: str, *names: str) -> str:
+    def _made(self, kind: str, *names: str) -> str:
         parts = [name.encode("utf-8", "surrogatepass") for name in names]
         return urlsafe_b64encode(keyed(self._key, "honcho", kind.encode(), *parts)).decode().rstrip("=")

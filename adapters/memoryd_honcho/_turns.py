@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -69,6 +70,7 @@ class TurnWriter:
         self._assistant = settings.assistant
         self._send_tools = settings.send_tools
         self._redact = redact
+        self._about = lru_cache(1024)(self._described)
 
     def rows(self, entry: Entry, turn: Turn) -> list[Row]:
         """The messages of a turn; raises :class:`~memoryd.errors.ScopeMissing` for one that names no user."""
@@ -86,7 +88,8 @@ class TurnWriter:
         for index, piece in enumerate(cut):
             yield Row(peer, piece, {**mark, "r": role, "i": index, "n": len(cut)}, from_micros(int(mark["at"])))
 
-    def _about(self, scope: Scope, user: str) -> dict[str, Any]:
+    def _described(self, scope: Scope, user: str) -> Mapping[str, Any]:
+        """What the metadata of a scope's messages has in common."""
         about = {"ns": NS, "u": self._names.user(user), **self._names.labels_of(scope)}
         if scope.session is not None:
             about["s"] = escape(self._redact(scope.session))

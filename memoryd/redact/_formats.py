@@ -93,6 +93,8 @@ FORMATS: tuple[Format, ...] = (
 def find_formats(text: str) -> Iterator[Span]:
     """Every key in ``text`` that is known by its form."""
     for kind in FORMATS:
-        if any(mark in text for mark in kind.marks):
-            group = min(1, kind.pattern.groups)
-            yield from (Span(*found.span(group), kind.label) for found in kind.pattern.finditer(text))
+        for mark in kind.marks:
+            if mark in text:
+                group = min(1, kind.pattern.groups)
+                yield from (Span(*found.span(group), kind.label) for found in kind.pattern.finditer(text))
+                break

@@ -14,6 +14,7 @@ __all__ = ["across_lines"]
 
 # the end of a line, with what a quotation, a shell or a string literal puts around it
 _BREAK = re.compile(r"""[ \t]*["']?[ \t]*[+\\]?[ \t]*(?:\r\n|\n|\r|\\n)[ \t]*(?:[>|#*][ \t]?){0,8}(?:\+[ \t]*)?["']?""")
+_ENDS = ("\n", "\r", "\\n")
 _LAST = re.compile(r"[^\s\"'`]{1,256}\Z")
 _FIRST = re.compile(r"[^\s\"'`]{1,256}")
 _WINDOW = 256
@@ -43,6 +44,8 @@ def across_lines(find: Detector) -> Detector:
     """What ``find`` finds only when lines are joined; joined where both ends look like pieces of a key, not like words."""
 
     def joined(text: str) -> Iterator[Span]:
+        if not any(end in text for end in _ENDS):
+            return
         whole = _join(text)
         if len(whole.seams) > 1:
             yield from (whole.original(span) for span in find(whole.text) if whole.crosses(span))

@@ -41,14 +41,16 @@ _COOKIE = re.compile(r"""\b(?:Set-)?Cookie["']?[ \t]*:[ \t]*["']?(?P<value>[^\s=
 _ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{1,31}://(?P<value>[^\s/?#@]{0,256}:[^\s/?#]{1,256}|[^\s/?#@:]{16,256})@")
 _SIGNED = re.compile(r"[?&](?:sig|key|code|X-Amz-Signature|X-Amz-Security-Token|X-Goog-Signature)=(?P<value>[^\s&#\"']{8,4096})")
 
-_ALWAYS = (
-    ("authorization", _HEADER),
-    ("authorization", _NAMED_HEADER),
-    ("cookie", _COOKIE),
-    ("url-userinfo", _ADDRESS),
-    ("url-signature", _SIGNED),
+# what a text holds, in lower case, if the pattern can find anything: a search for a plain text is fifty times faster
+_ALONE = (
+    ("authorization", _HEADER, ("bearer", "basic", "digest", "negotiate")),
+    ("authorization", _NAMED_HEADER, ("authorization", "x-")),
+    ("cookie", _COOKIE, ("cookie",)),
+    ("url-userinfo", _ADDRESS, ("://",)),
+    ("url-signature", _SIGNED, ("?", "&")),
 )
-_HINTS = re.compile(rf"{_PASSWORD}|{_SECRET}|pin |api key|access key", re.IGNORECASE)
+_NAMED = (_QUOTED, _BARE, _OPTION, _SAID)
+_NAMES = ("passw", "passp", "passc", "pwd", "secret", "token", "credential", "key", "signature", "connection", "pin ")
 _IS_PASSWORD = re.compile(_PASSWORD, re.IGNORECASE)
 _CODE = re.compile(
     r"os\.|process\.env|getenv|env\.|\$\{?[A-Za-z_]|<[a-z]|\[redacted:|(?:None|null|true|false|string|str)$", re.IGNORECASE
@@ -57,11 +59,13 @@ _CODE = re.compile(
 
 def find_places(text: str) -> Iterator[Span]:
     """Every value in ``text`` that its place gives away as a secret."""
-    for label, pattern in _ALWAYS:
-        yield from (Span(*found.span("value"), label) for found in pattern.finditer(text))
-    if not _HINTS.search(text):
+    lowered = text.lower()
+    for label, pattern, hints in _ALONE:
+        if any(hint in lowered for hint in hints):
+            yield from (Span(*found.span("value"), label) for found in pattern.finditer(text))
+    if not any(name in lowered for name in _NAMES):
         return
-    for pattern in (_QUOTED, _BARE, _OPTION, _SAID):
+    for pattern in _NAMED:
         for found in pattern.finditer(text):
             if _is_secret(pattern, found):
                 yield Span(*found.span("value"), "password" if _IS_PASSWORD.search(found["name"]) else "secret")

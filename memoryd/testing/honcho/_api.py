@@ -21,13 +21,14 @@ class Modes:
     """How the server is now; may be changed at any time.
 
     ``database`` False: everything is answered with 500.  ``embeddings`` False: what needs them is.  ``worker`` False: deleted sessions
-    are erased only by :meth:`HonchoServer.erase_deleted`.  ``api_key``: what requests have to bring, if anything.  ``refused``: contents
-    of messages that are always answered with a status, 422 or 500.
+    are erased only by :meth:`HonchoServer.erase_deleted`.  ``latency``: seconds before every answer.  ``api_key``: what
+    requests have to bring, if anything.  ``refused``: contents of messages that are always answered with a status, 422 or 500.
     """
 
     database: bool = True
     embeddings: bool = True
     worker: bool = True
+    latency: float = 0.0
     api_key: str | None = None
     refused: dict[str, int] = attrs.field(factory=dict)
 

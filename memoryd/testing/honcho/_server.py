@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from collections import deque
 from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -152,13 +153,14 @@ class HonchoServer:
         with self._lock:
             self.received.append(one)
 
-    def answer(self, found: tuple[Route, dict[str, str]] | None, path: str, authorization: str, body: bytes) -> tuple[int, Any]:
+    def answer(self, found: tuple[Route, dict[str, str]] | None, path: str, authorization: str, body: bytes) -> tuple[int, bytes]:
         """Status and answer of a request that no fault meets."""
-        with self._lock:
+        with self._lock:  # also while the answer is written down: another request may change what it shows
             try:
-                return self._answer(found, path, authorization, body)
+                status, answer = self._answer(found, path, authorization, body)
             except Refused as refused:
-                return refused.status, {"detail": refused.detail}
+                status, answer = refused.status, {"detail": refused.detail}
+            return status, b"" if status == 204 else json.dumps(answer).encode()
 
     def _answer(self, found: tuple[Route, dict[str, str]] | None, path: str, authorization: str, body: bytes) -> tuple[int, Any]:
         if found is None:
@@ -171,8 +173,7 @@ class HonchoServer:
         if self.modes.worker and route.does != "delete_session":
             self._store.erase_ended()
         _check_answer(route, answer)
-        # a copy: another request may change it while it is being written
-        return route.status, json.loads(json.dumps(answer))
+        return route.status, answer
 
     def _admit(self, authorization: str) -> None:
         if self.modes.api_key is not None and authorization != f"Bearer {self.modes.api_key}":
@@ -282,7 +283,8 @@ class _Handler(BaseHTTPRequestHandler):
         if fault is not None and fault.name == "twice":
             honcho.answer(found, self.path, authorization, body)
         status, answer = honcho.answer(found, self.path, authorization, body)
-        self._send_as(fault, status, b"" if status == 204 else json.dumps(answer).encode())
+        time.sleep(honcho.modes.latency)
+        self._send_as(fault, status, answer)
 
     def _fails(self, fault: Fault) -> bool:
         """What happens before the request is looked at; True where that was all."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import secrets
-import string
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -15,7 +14,6 @@ import attrs
 __all__ = ["Refused", "Space", "Store", "newest_first", "rank"]
 
 Thing = dict[str, Any]
-_LETTERS = string.ascii_letters + string.digits + "_-"
 _FLAT = 60
 
 
@@ -113,7 +111,7 @@ def now() -> str:
 
 
 def nano_id() -> str:
-    return "".join(secrets.choice(_LETTERS) for _ in range(21))
+    return secrets.token_urlsafe(16)[:21]
 
 
 def newest_first(things: Iterable[Thing]) -> list[Thing]:

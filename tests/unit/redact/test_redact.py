@@ -181,3 +181,13 @@ print(redact("password: hunter2"), "kingfisher_sdk" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "password: [redacted:password] True\n"
+
+
+@pytest.mark.parametrize("before", [0, 39_990, 65_500, 65_536, 131_000])
+def test_secrets_at_the_edges_of_the_windows_of_a_large_text(redact: Redactor, before: int) -> None:
+    text = "word " * (before // 5) + PEM.format("RSA ") + "\n" + "word " * 20_000 + KEYS["github"] + " zebra"
+    found = redact(text)
+    assert gone(KEYS["github"], found)
+    assert "-----" not in found
+    assert found.endswith(" zebra")
+    assert found.count("word ") == text.count("word ")
