@@ -5,7 +5,7 @@ Sessions and peers are named, not fetched: the SDK's own ``peer()`` and ``sessio
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -99,12 +99,8 @@ class Client:
 
     async def messages(self, session: str, filters: Metadata | None = None) -> list[Message]:
         """All messages of a session, in the order in which they were written; none for a session that is not there."""
-
-        async def read() -> list[Message]:
-            page = await Session(session, self._honcho).aio.messages(filters=filters, size=_PAGE)
-            return [_message(found) async for found in _all(page)]
-
-        return await self._read(read)
+        found = await self._pages(lambda: Session(session, self._honcho).aio.messages(filters=filters, size=_PAGE))
+        return [_message(one) for one in found]
 
     async def mark_message(self, session: str, message: str, metadata: Metadata) -> None:
         """Replace a message's metadata; the content cannot be changed."""
@@ -123,13 +119,8 @@ class Client:
 
     async def sessions(self, filters: Metadata, most: int | None = None) -> list[tuple[str, Metadata]]:
         """Id and metadata of the sessions that match, oldest first, read from the database and not from a cache."""
-
-        async def read() -> list[tuple[str, Metadata]]:
-            page = await self._honcho.aio.sessions(filters=filters, size=min(_PAGE, most or _PAGE))
-            found = [(one.id, one.metadata or {}) async for one in _all(page, most)]
-            return found[:most]
-
-        return await self._read(read)
+        found = await self._pages(lambda: self._honcho.aio.sessions(filters=filters, size=min(_PAGE, most or _PAGE)), most)
+        return [(one.id, one.metadata or {}) for one in found]
 
     async def session_metadata(self, session: str) -> Metadata | None:
         """The metadata of one session, or None where it is not there; creates nothing."""
@@ -175,12 +166,8 @@ class Client:
 
     async def conclusions(self, peer: str, session: str) -> list[Written]:
         """The facts that were written beside a session."""
-
-        async def read() -> list[Written]:
-            page = await Peer(peer, self._honcho).conclusions.aio.list(session=session, size=_PAGE)
-            return [_written(found) async for found in _all(page)]
-
-        return await self._read(read)
+        found = await self._pages(lambda: Peer(peer, self._honcho).conclusions.aio.list(session=session, size=_PAGE))
+        return [_written(one) for one in found]
 
     async def find_conclusions(self, peer: str, text: str, limit: int) -> list[Written]:
         """Facts about a peer by meaning, nearest first."""
@@ -197,6 +184,15 @@ class Client:
 
     async def _read(self, call: Callable[[], Awaitable[T]]) -> T:
         return await self._call(call, self._settings.read_timeout, repeatable=True)
+
+    async def _pages(self, first: Callable[[], Awaitable[Any]], most: int | None = None) -> list[Any]:
+        """The items of a page and of those after it, ``most`` at most; each page has the deadline of a call."""
+        page = await self._read(first)
+        items = list(page.items)
+        while page.has_next_page() and (most is None or len(items) < most):
+            page = await self._read(page.get_next_page)
+            items += page.items
+        return items[:most]
 
     async def _write(self, call: Callable[[], Awaitable[T]]) -> T:
         """A write that may be repeated."""
@@ -230,18 +226,6 @@ async def _again(call: Callable[[], Awaitable[T]]) -> T:
 def _too_slow(seconds: float, repeatable: bool) -> BackendError:
     said = f"Honcho did not answer within {seconds:g} s"
     return BackendTransient(said) if repeatable else BackendAmbiguous(said)
-
-
-async def _all(page: Any, most: int | None = None) -> AsyncIterator[Any]:
-    """The items of a page and of those after it, until ``most`` were given."""
-    given = 0
-    while page is not None:
-        for item in page.items:
-            yield item
-            given += 1
-        if most is not None and given >= most:
-            return
-        page = await page.get_next_page()
 
 
 def _message(found: Any) -> Message:

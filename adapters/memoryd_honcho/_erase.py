@@ -30,7 +30,7 @@ Fields = dict[str, Any]
 
 @attrs.frozen(slots=True)
 class Eraser:
-    """Applies what changes turns that are there."""
+    """Applies what changes turns that are there.  A call may be cut off by its caller's deadline: the next one goes on from there."""
 
     client: Client
     threads: Threads
@@ -43,12 +43,17 @@ class Eraser:
         user = forget.scope.need_user()
         marks = frozenset(f"{entry.cursor.epoch}:{seq}" for seq in forget.targets)
         event = entry.event.event_id.hex()
-        whole = {thread.anchor: thread for name in forget.sessions if (thread := await self.threads.find(user, name))}
-        for thread in whole.values():
-            await self._rewrite(thread, event, lambda message: _is_before(message, entry))
-        threads = [thread for thread in await self.threads.of_user(user) if thread.anchor not in whole]
-        for thread in await self._holding(event, threads, [{"q": {"in": part}} for part in _parts(sorted(marks))]):
+        whole = {self.threads.anchor(user, name) for name in forget.sessions}
+        threads = await self.threads.of_user(user)
+        clean = self._clean.setdefault(event, set())
+        for thread in threads:
+            if thread.anchor in whole - clean:
+                await self._rewrite(thread, event, lambda message: _is_before(message, entry))
+                clean.add(thread.anchor)
+        asked = [{"q": {"in": part}} for part in _parts(sorted(marks))]
+        for thread in await self._holding(event, threads, asked):
             await self._rewrite(thread, event, lambda message: message.metadata.get("q") in marks)
+            clean.add(thread.anchor)
         await self.memories.erase(user, marks)
         self._clean.pop(event, None)
 
@@ -59,28 +64,30 @@ class Eraser:
         event = edit.event_id.hex()
         for thread in await self._holding(event, await self.threads.of_user(user), [{"ev": target}]):
             messages = await self.client.messages(thread.session, {"metadata": {"ev": target}})
-            rows = await trio.to_thread.run_sync(self._corrected, user, edit, messages) if messages else []
-            if rows:
+            rows = await trio.to_thread.run_sync(self._corrected, user, edit, messages)
+            if rows is not None:
                 await self._rewrite(thread, event, lambda message: message.metadata.get("ev") == target, rows)
             else:
                 await self.threads.delete_old(thread)
         self._clean.pop(event, None)
 
-    def _corrected(self, user: str, edit: Edit, messages: Sequence[Message]) -> list[Row]:
+    def _corrected(self, user: str, edit: Edit, messages: Sequence[Message]) -> list[Row] | None:
         """The messages of a turn as the edit wants them; a text that it does not give stays.  None for a turn that is so already."""
+        if not messages:
+            return None
         mark = _common(messages)
         texts = {"user": edit.user, "assistant": edit.assistant}
         rows: list[Row] = []
         for role, text in texts.items():
             kept = joined(messages, role)
             rows += self.writer.row_pieces(user, role, kept if text is None else text, mark)
-        return [] if [row.content for row in rows] == [message.content for message in messages] else rows
+        return None if [row.content for row in rows] == [message.content for message in messages] else rows
 
     # -- where it is ------------------------------------------------------------------------------------------------------------
 
     async def _holding(self, event: str, threads: Sequence[Thread], asked: Sequence[Fields]) -> list[Thread]:
         """The threads that hold a message with any of these fields, or have an old generation still.  Several are asked at a time, and
-        those without are remembered for ``event``, so that a user with many sessions is not asked about from the start again."""
+        those without are remembered for ``event``, so that a user with many sessions is not gone through from the start again."""
         clean = self._clean.setdefault(event, set())
         found: list[Thread] = []
         failures: list[BackendError] = []
@@ -150,7 +157,12 @@ class Eraser:
 
     async def _copy(self, session: str, rows: Sequence[Row]) -> None:
         there = {place_of(message.metadata) for message in await self.client.messages(session)}
-        fresh = [row for row in rows if place_of(row.metadata) not in there]
+        fresh: list[Row] = []
+        for row in rows:
+            place = place_of(row.metadata)
+            if place not in there:
+                fresh.append(row)
+                there.add(place)
         for batch in batches(fresh):
             await self.client.add_messages(session, batch)
 

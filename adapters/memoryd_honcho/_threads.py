@@ -58,15 +58,19 @@ class Threads:
         """Another process may have changed generations: read anchors anew."""
         self._known.clear()
 
+    def anchor(self, user: str, session: str | None) -> str:
+        """Which session is the anchor of a thread."""
+        return self._names.thread(user, session)
+
     async def find(self, user: str, session: str | None) -> Thread | None:
         """The thread as the server has it, or None where nothing was written to it yet."""
-        anchor = self._names.thread(user, session)
+        anchor = self.anchor(user, session)
         metadata = await self._client.session_metadata(anchor)
         return None if metadata is None else _thread(anchor, metadata)
 
     async def need(self, user: str, session: str | None) -> Thread:
         """The thread to write to: remembered, else read, made where it is not there."""
-        anchor = self._names.thread(user, session)
+        anchor = self.anchor(user, session)
         thread = self._known.get(anchor) or await self.find(user, session)
         if thread is None:
             thread = Thread(anchor, self._names.user(user))

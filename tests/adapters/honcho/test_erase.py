@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+import trio
 
 from memoryd.core import OK, Entry, Query
 from memoryd.testing.honcho import Fault, FaultName, HonchoServer
@@ -104,6 +105,35 @@ async def test_a_correction_replaces_the_text(honcho: HonchoServer, backend: Hon
     assert honcho.count("add_messages") == count, "the same correction again changes nothing"
     await backend.apply([log.edit(entries[2], assistant="", user="only this")])
     assert contents(honcho)[-1] == "only this"
+
+
+async def test_a_correction_that_leaves_nothing(honcho: HonchoServer, backend: HonchoBackend, log: Log) -> None:
+    entry, other = log.turn("all of it"), log.turn("other")
+    await backend.apply([entry, other, log.edit(entry, user="")])
+    assert contents(honcho) == ["other"]
+
+
+async def test_copies_are_not_copied(honcho: HonchoServer, backend: HonchoBackend, log: Log) -> None:
+    honcho.faults.append(Fault("twice", on="add_messages"))
+    kept, gone = log.turn("kept", "here"), log.turn("gone", "away")
+    await backend.apply([kept, gone])
+    await backend.apply([log.forget(gone)])
+    assert contents(honcho) == ["kept", "here"]
+
+
+async def test_a_deadline_that_cuts_it_off_again_and_again(honcho: HonchoServer, backend: HonchoBackend, log: Log) -> None:
+    """A user with many sessions: each try goes on where the one before was cut off."""
+    turns = [log.turn(f"turn {n}", session=f"s{n}") for n in range(60)]
+    await backend.apply(turns)
+    forget = log.forget(*turns, sessions=tuple(f"s{n}" for n in range(0, 60, 2)))
+    honcho.modes.latency = 0.002
+    outcomes: Sequence[object] = ()
+    for _ in range(200):
+        with trio.move_on_after(0.2):
+            outcomes = await backend.apply([forget])
+            break
+    assert list(outcomes) == [OK]
+    assert contents(honcho) == []
 
 
 async def test_a_correction_of_what_is_gone_is_no_error(backend: HonchoBackend, honcho: HonchoServer, log: Log) -> None:
