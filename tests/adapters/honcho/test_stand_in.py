@@ -23,7 +23,10 @@ def described() -> dict[str, Any]:
     if DESCRIPTION.exists():
         found: dict[str, Any] = json.loads(DESCRIPTION.read_text("utf-8"))
         return found
-    return {"paths": {route.path: {route.method.lower(): _operation(route)} for route in ROUTES}, "components": {"schemas": _schemas()}}
+    paths: dict[str, dict[str, Any]] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {"paths": paths, "components": {"schemas": _schemas()}}
 
 
 def _operation(route: Any) -> dict[str, Any]:
