@@ -82,9 +82,13 @@ async def shown(home: Path, events: Sequence[Event], batch: int) -> dict[str, An
 
 
 async def seen(backend: LocalBackend) -> dict[str, Any]:
+    """What is there, not how it ranks: in a session, lines that stood around a forgotten turn count as further apart than in a log made
+    anew, which may change the best line of a turn."""
     found = {word: await backend.recall(Query("ada", word, limit=100)) for word in WORDS}
+    ids = sorted({hit.id for hits in found.values() for hit in hits})
     return {
-        "recall": {word: sorted((hit.id, hit.text, str(hit.valid_until)) for hit in hits) for word, hits in found.items()},
+        "recall": {word: sorted((hit.id, str(hit.valid_until)) for hit in hits) for word, hits in found.items()},
+        "texts": [getattr(await backend.find("ada", id), "text", None) for id in ids],
         "memories": await backend.list_memories("ada"),
         "history": {key: await backend.history("ada", key) for key in KEYS},
         "turns": (await backend.counts())["turns"],
