@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,6 +16,7 @@ _FIELD = "transcript"
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _SPACE = " \t\r\n"
 _BETWEEN = _SPACE + ","
+_PART = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["\[\]{},]', re.DOTALL)  # a whole text, or what structures JSON
 
 
 def read_transcript(source: bytes | str | Path) -> list[object]:
@@ -73,7 +75,7 @@ def _row(line: str) -> object:
 
 
 def _array_rows(text: str) -> list[object]:
-    """The rows of an array that is cut or damaged: all up to the damage, and the rest as text."""
+    """The rows of an array that is cut or damaged: an odd one as its text, and what stands after a cut as text too."""
     rows = list(_elements(text))
     return rows if any(isinstance(row, Mapping) for row in rows) else _line_rows(text)
 
@@ -84,12 +86,28 @@ def _elements(text: str) -> Iterator[object]:
         try:
             row, at = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
-            break
+            end = _end(text, at)
+            if end is None:
+                break
+            row, at = text[at:end].rstrip(_SPACE), end
         yield row
         at = _skip(text, at)
     rest = text[at:].removeprefix("]").strip(_SPACE)
     if rest:
         yield rest
+
+
+def _end(text: str, at: int) -> int | None:
+    """Where the element that begins at ``at`` ends, by its brackets alone; None where they do not close."""
+    depth = 0
+    for part in _PART.finditer(text, at):
+        mark = part.group()
+        if depth == 0 and mark in (",", "]"):
+            return part.start()
+        if mark == '"' or (mark == "}" and depth == 0):
+            return None
+        depth += (mark in "[{") - (mark in "]}")
+    return None
 
 
 def _skip(text: str, at: int) -> int:

@@ -99,6 +99,23 @@ def test_deep_nesting_and_long_numbers_are_kept_as_text() -> None:
     assert read_transcript(LINES + deep + b"\n" + number) == [A, B, deep.decode(), number.decode()]
 
 
+ODD = (
+    '{"role":"user","content":NaN}', '{"role":"user","logprob":-Infinity,"say":"a ] } , \\" b"}', "{'role': 'user', 'content': None}",
+    '{"role":"user",}', '{"role":"user","content":' + "[" * 5000 + "]" * 5000 + "}", "NaN", "undefined",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("place", range(3))
+def test_an_odd_row_of_an_array_is_one_row_of_text_wherever_it_stands(odd: str, place: int) -> None:
+    rows = [json.dumps(A), json.dumps(B)]
+    rows.insert(place, odd)
+    for between in (",", ", ", " ,\n  "):
+        expected: list[object] = [A, B]
+        expected.insert(place, odd)
+        assert read_transcript(("[" + between.join(rows) + " ]\n").encode()) == expected
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_are_rows_or_a_typed_error(source: bytes) -> None:
     with suppress(InvalidInput):
