@@ -165,7 +165,7 @@ class Memory:
     async def list_memories(self, limit: int | None = None, offset: int = 0) -> list[MemoryValue]:
         return await self._run(lambda rt: rt.list_memories(limit, offset))
 
-    async def history(self, key: str, as_of: datetime | None = None) -> list[MemoryVersion]:
+    async def history(self, key: str, as_of: datetime | float | str | None = None) -> list[MemoryVersion]:
         return await self._run(lambda rt: rt.history(key, as_of))
 
     async def find(self, id: str) -> Hit | None:

@@ -176,7 +176,7 @@ class Memory:
     def list_memories(self, limit: int | None = None, offset: int = 0) -> list[MemoryValue]:
         return self._run(lambda rt: rt.list_memories(limit, offset))
 
-    def history(self, key: str, as_of: datetime | None = None) -> list[MemoryVersion]:
+    def history(self, key: str, as_of: datetime | float | str | None = None) -> list[MemoryVersion]:
         return self._run(lambda rt: rt.history(key, as_of))
 
     def find(self, id: str) -> Hit | None:

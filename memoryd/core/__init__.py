@@ -1,6 +1,7 @@
 """Values and rules: no I/O, no clock, no trio, no SQLite.  Everything here can be tested with plain calls."""
 
 from memoryd.core._check import MAX_NAME as MAX_NAME
+from memoryd.core._check import check_count as check_count
 from memoryd.core._check import check_name as check_name
 from memoryd.core._check import check_text as check_text
 from memoryd.core._codec import decode_event as decode_event

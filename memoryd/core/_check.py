@@ -33,6 +33,13 @@ def check_text(field: str, value: object) -> str:
     return value
 
 
+def check_count(field: str, value: object) -> int:
+    """``value`` as a whole number of at least 0 that a store can hold; above that it is cut."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InvalidInput(field, "expected a whole number of at least 0")
+    return min(value, 2**63 - 1)
+
+
 def required_name(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
     check_name(attribute.name, value)
 
@@ -57,5 +64,14 @@ def is_bytes16(_: object, attribute: attrs.Attribute[Any], value: object) -> Non
 
 
 def not_negative(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InvalidInput(attribute.name, "expected a whole number of at least 0")
+    check_count(attribute.name, value)
+
+
+def is_flag(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, bool):
+        raise InvalidInput(attribute.name, f"expected True or False, got {type(value).__name__}")
+
+
+def optional_flag(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value is not None:
+        is_flag(_, attribute, value)

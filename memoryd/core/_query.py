@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from memoryd.core._check import check_text, optional_name, required_name
+from memoryd.core._check import check_count, check_name, check_text, optional_name, required_name
 from memoryd.core._value import Value
 from memoryd.errors import InvalidInput
 
@@ -18,9 +18,13 @@ MAX_LIMIT = 1000
 
 def checked_limit(value: object) -> int:
     """``value`` as a number of results: at least 0; above :data:`MAX_LIMIT` it is cut.  Raises :class:`InvalidInput`."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InvalidInput("limit", "expected a whole number of at least 0")
-    return min(value, MAX_LIMIT)
+    return min(check_count("limit", value), MAX_LIMIT)
+
+
+def _labels(value: object) -> Mapping[str, str]:
+    if not isinstance(value, Mapping):
+        raise InvalidInput("labels", f"expected a mapping, got {type(value).__name__}")
+    return {check_name("labels", name): check_name(f"labels.{name}", wanted) for name, wanted in value.items()}
 
 
 def _query_text(value: object) -> str:
@@ -37,4 +41,4 @@ class Query(Value):
     limit: int = attrs.field(default=10, converter=checked_limit)
     as_of: int | None = None
     session: str | None = attrs.field(default=None, validator=optional_name)
-    labels: Mapping[str, str] = attrs.field(factory=dict)
+    labels: Mapping[str, str] = attrs.field(factory=dict, converter=_labels)

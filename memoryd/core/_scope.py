@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from memoryd.core._check import optional_name
+from memoryd.core._check import optional_flag, optional_name
 from memoryd.core._value import Value
 from memoryd.errors import ScopeConflict, ScopeMissing
 
@@ -31,7 +31,7 @@ class Scope(Value):
     agent: str | None = attrs.field(default=None, validator=optional_name)
     workspace: str | None = attrs.field(default=None, validator=optional_name)
     platform: str | None = attrs.field(default=None, validator=optional_name)
-    private: bool | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.instance_of(bool)))
+    private: bool | None = attrs.field(default=None, validator=optional_flag)
 
     def merged(self, changes: dict[str, Any]) -> Scope:
         """This scope with the given fields replaced; a value of None leaves a field as it is."""

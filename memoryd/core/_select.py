@@ -7,7 +7,7 @@ from itertools import islice
 
 import attrs
 
-from memoryd.core._check import optional_name, required_name
+from memoryd.core._check import is_flag, optional_name, required_name
 from memoryd.core._events import Deletion, Edit, Entry, Erased, Event, Forget, MemoryWrite, SessionMark, Turn
 from memoryd.core._value import Value
 from memoryd.errors import InvalidInput
@@ -29,7 +29,7 @@ class Selector(Value):
     session: str | None = attrs.field(default=None, validator=optional_name)
     since: int | None = None
     until: int | None = None
-    everything: bool = False
+    everything: bool = attrs.field(default=False, validator=is_flag)
 
     def __attrs_post_init__(self) -> None:
         parts = (self.ids, self.key, self.session, self.since, self.until)

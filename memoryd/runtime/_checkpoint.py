@@ -39,6 +39,8 @@ class Checkpoints:
     async def list(self, session: str | None, limit: int) -> list[CheckpointInfo]:
         user = self._ingest.scope().need_user()
         count = checked_limit(limit)
+        if session is not None:
+            check_name("session", session)
         shelf = self._kernel.gate.shelf
         return list(await self._kernel.archive_worker.run(lambda: shelf.list(user, session, count), abandon=True))
 

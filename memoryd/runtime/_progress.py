@@ -12,12 +12,14 @@ class Progress:
 
     def __init__(self) -> None:
         self.seq = 0
+        self.placed = trio.Event()  # how far the backend was before is known
         self._moved = trio.Event()
         self._urgent = trio.Event()
 
     def advance(self, seq: int) -> None:
         """The backend has everything up to ``seq`` now (a lower value, after a rebuild, is taken too)."""
         self.seq = seq
+        self.placed.set()
         moved, self._moved = self._moved, trio.Event()
         moved.set()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
 from typing import TypeAlias, TypeVar
 
 import attrs
@@ -24,9 +23,11 @@ from memoryd.core import (
     Recall,
     Scope,
     Turn,
+    check_count,
     check_name,
     check_text,
     checked_limit,
+    from_micros,
 )
 from memoryd.errors import BackendError, BackendTransient, DeadlineExceeded, InvalidInput, MemorydError, StoreError
 from memoryd.recall import merge, render, scan_tail, spill, still_standing
@@ -161,13 +162,14 @@ class Reading:
     async def list_memories(self, scope: Scope, limit: int | None, offset: int) -> list[Memory]:
         user = scope.need_user()
         count = None if limit is None else checked_limit(limit)
-        start = checked_limit(offset) if offset <= 0 else offset
+        start = check_count("offset", offset)
         return await self._ask("retrieve", [], user, lambda backend: backend.list_memories(user, limit=count, offset=start))
 
-    async def history(self, scope: Scope, key: str, as_of: datetime | None) -> list[MemoryVersion]:
+    async def history(self, scope: Scope, key: str, as_of: object) -> list[MemoryVersion]:
         user = scope.need_user()
         check_name("key", key)
-        return await self._ask("retrieve", [], user, lambda backend: backend.history(user, key, as_of=as_of))
+        moment = None if as_of is None else from_micros(event_time(as_of, 0, "as_of"))
+        return await self._ask("retrieve", [], user, lambda backend: backend.history(user, key, as_of=moment))
 
     async def find(self, scope: Scope, id: str) -> Hit | None:
         user = scope.need_user()
@@ -218,4 +220,4 @@ def make_query(
 ) -> Query:
     """A checked query of the scope's user; ``as_of`` takes what ``created_at`` takes."""
     moment = None if as_of is None else event_time(as_of, 0, "as_of")
-    return Query(scope.need_user(), text, checked_limit(limit), moment, session, labels or {})
+    return Query(scope.need_user(), text, checked_limit(limit), moment, session, {} if labels is None else labels)

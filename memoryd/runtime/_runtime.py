@@ -46,6 +46,8 @@ from memoryd.runtime._supervise import Child
 
 __all__ = ["Runtime"]
 
+_PLACING = 0.5  # seconds to learn how far the projection was before
+
 
 class Runtime:
     """An open memory of one profile.  Made by :func:`memoryd.open_runtime`; every call takes the scope of its context."""
@@ -115,6 +117,8 @@ class Runtime:
 
         Raises :class:`InvalidInput` where nothing has that id, or the parts do not fit what it is.
         """
+        if value is not None and (user, assistant) != (None, None):
+            raise InvalidInput("edit", "give the value of a memory, or the texts of a turn, not both")
         hit = await self._reading.find(self._ingest.scope(), id)
         if hit is None:
             raise InvalidInput("id", f"nothing of this user has the id {id[:64]!r}")
@@ -124,6 +128,8 @@ class Runtime:
             user, assistant = (value, None) if hit.role != "assistant" else (None, value)
         if user is None and assistant is None:
             raise InvalidInput("edit", "give the new text")
+        if assistant == "" and (user == "" or (user is None and hit.role == "assistant")):
+            raise InvalidInput("edit", "user and assistant would both be empty; forget erases a turn")
         return await self._applied(self._ingest.edit_turn(bytes.fromhex(hit.id), user, assistant))
 
     async def _edit_memory(self, hit: Hit, value: str | None) -> Stored:
@@ -221,7 +227,7 @@ class Runtime:
         """The memories of the scope's user, newest first."""
         return await self._reading.list_memories(self._ingest.scope(), limit, offset)
 
-    async def history(self, key: str, as_of: datetime | None = None) -> list[MemoryVersion]:
+    async def history(self, key: str, as_of: datetime | float | str | None = None) -> list[MemoryVersion]:
         """Every value that ``key`` had, newest first; with ``as_of`` the one that was valid then."""
         return await self._reading.history(self._ingest.scope(), key, as_of)
 
@@ -265,7 +271,7 @@ class Runtime:
             raise NotDurable(f"the log cannot be opened: {self._kernel.journal_problem}")
         if journal is None:
             return
-        seconds = self.config.deadlines.flush if timeout is None else timeout
+        seconds = _timeout(timeout, self.config.deadlines.flush)
         with trio.move_on_after(seconds):
             while await self._kernel.sync_worker.run(journal.retry_held):
                 await trio.sleep(0.02)
@@ -291,11 +297,12 @@ class Runtime:
             self._kernel.log.error("exit.not_durable", error=type(error).__name__)
 
     async def drain(self, timeout: float | None = None) -> Drained:
-        """Wait until the backends have everything accepted so far.  Never raises; says what was reached."""
+        """Wait until the backends have everything accepted so far.  Whatever fails, says what was reached and raises nothing; only a
+        ``timeout`` that is no number is :class:`InvalidInput`."""
+        seconds = _timeout(timeout, self.config.deadlines.drain)
         journal = self._kernel.journal
         if journal is None:
             return Drained(local=self._kernel.is_null, remote=self._kernel.is_null)
-        seconds = self.config.deadlines.drain if timeout is None else timeout
         history = self._kernel.history
         local = history[0] if history is not None else None
         with trio.move_on_after(seconds):
@@ -315,10 +322,13 @@ class Runtime:
         journal, history = self._kernel.journal, self._kernel.history
         if journal is None or history is None:
             return 0
+        seconds = _timeout(timeout, 0.0)
+        with trio.move_on_after(max(seconds, _PLACING)):
+            await history[0].progress.placed.wait()
         head = journal.head().seq
         if history[0].progress.seq < head:
             self._kernel.bells.appended()  # what another process appended rang no bell here
-        await history[0].progress.reach(head, timeout)
+        await history[0].progress.reach(head, seconds)
         return max(0, head - history[0].progress.seq)
 
     # -- checkpoints --------------------------------------------------------------------------------------------------------
@@ -372,12 +382,22 @@ class Runtime:
         return self._prefetcher, self._forgetting
 
 
+def _timeout(given: object, default: float) -> float:
+    if given is None:
+        return default
+    if not isinstance(given, int | float) or isinstance(given, bool) or not given >= 0:
+        raise InvalidInput("timeout", "expected a number of seconds of at least 0")
+    return float(given)
+
+
 def _ids(id: str | None) -> frozenset[bytes] | None:
     if id is None:
         return None
     try:
         raw = bytes.fromhex(id)
-    except (ValueError, TypeError):
-        raise InvalidInput("id", "expected the id of a turn or a memory (32 hexadecimal digits)") from None
+    except ValueError:
+        raw = b""
+    if len(raw) != 16:  # also a beginning of an id: erasing nothing must not look like success
+        raise InvalidInput("id", "expected the id of a turn or a memory (32 hexadecimal digits)")
     return frozenset({raw})
 

@@ -21,6 +21,8 @@ def resolve_home(given: str | os.PathLike[str] | None = None, environ: Mapping[s
     """
     env = os.environ if environ is None else environ
     if given is not None:
+        if not isinstance(given, str | os.PathLike):
+            raise ConfigError(f"--home: expected the path of a directory, got {type(given).__name__}")
         return _absolute("--home", os.fspath(given), env)
     if env.get("MEMORYD_HOME"):
         return _absolute("MEMORYD_HOME", env["MEMORYD_HOME"], env)

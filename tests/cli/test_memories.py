@@ -77,6 +77,12 @@ def test_recall(memoryd: Run) -> None:
     assert len(memoryd("recall", "parking", "--limit", "99999999999", "--json").json["hits"]) >= 2
 
 
+def test_what_is_indexed_is_not_behind_however_short_the_wait(memoryd: Run) -> None:
+    memoryd("store", "city", "Oslo")
+    assert memoryd("recall", "oslo", "--json").json["behind"] == 0
+    assert memoryd("recall", "oslo", "--json", "--wait", "0").json["behind"] == 0
+
+
 def test_recall_in_one_session(memoryd: Run) -> None:
     record(memoryd, "apples in the first", session="s1")
     record(memoryd, "apples in the second", session="s2")
