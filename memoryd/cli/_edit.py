@@ -31,6 +31,8 @@ def edit(options: Options, id: str, text: str | None, user_text: str | None, ass
       memoryd edit 0f3c9a41b2d84e6f9a7c5d1e2b3a4f60 "Oslo, Norway"
       memoryd edit 0f3c9a41b2d84e6f9a7c5d1e2b3a4f60 --assistant-text "Noted: Oslo."
     """
+    if text is not None and (user_text, assistant_text) != (None, None):
+        raise click.UsageError("Give TEXT, or --user-text and --assistant-text, not both.")
     value = text if (text, user_text, assistant_text) != (None, None, None) else stdin_text("TEXT")
 
     async def work(runtime: Runtime) -> Stored:

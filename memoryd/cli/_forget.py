@@ -10,6 +10,7 @@ import click
 from memoryd.cli._group import Options, command, pass_options
 from memoryd.cli._output import busy, to_json, write_json, write_line
 from memoryd.cli._session import run
+from memoryd.cli._types import TIME
 
 if TYPE_CHECKING:
     from memoryd.core import Forgotten
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 @command(name="forget")
 @click.argument("id", required=False)
 @click.option("--key", metavar="KEY", help="A memory with its whole history.")
-@click.option("--since", metavar="TIME", help="What was recorded at or after that time: ISO 8601.")
-@click.option("--until", metavar="TIME", help="What was recorded before that time: ISO 8601.")
+@click.option("--since", type=TIME, metavar="TIME", help="What was recorded at or after that time: ISO 8601.")
+@click.option("--until", type=TIME, metavar="TIME", help="What was recorded before that time: ISO 8601.")
 @click.option("--all", "everything", is_flag=True, help="All of the user.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @pass_options

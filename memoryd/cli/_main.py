@@ -30,6 +30,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if os.name == "nt":
         return _fail(given, EXIT_ERROR, "memoryd: memoryd runs on Linux and macOS; on Windows use it inside WSL")
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -41,6 +42,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - the outermost edge: a bug ends in one line, not in a wall of text
         code = _bug(given, innermost(error))
     return code
+
+
+def _open_streams() -> None:
+    """Where a standard stream was closed (``>&-``), the null device: else the next file that is opened would stand there."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            number = os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
 
 
 def _invoke(given: list[str]) -> int:

@@ -9,6 +9,7 @@ import click
 from memoryd.cli._group import Options, command, pass_options
 from memoryd.cli._output import plain, to_json, when, write_json, write_line
 from memoryd.cli._session import run
+from memoryd.cli._types import SECONDS, TIME
 
 if TYPE_CHECKING:
     from memoryd.core import Recall
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 @command(name="recall")
 @click.argument("query")
 @click.option("--limit", type=click.IntRange(min=0), default=10, show_default=True, help="Results at most.")
-@click.option("--as-of", metavar="TIME", help="As of that time: ISO 8601.")
-@click.option("--wait", type=click.FloatRange(min=0), default=30.0, show_default=True, help="Seconds to wait for what is not indexed yet.")
+@click.option("--as-of", type=TIME, metavar="TIME", help="As of that time: ISO 8601.")
+@click.option("--wait", type=SECONDS, default=30.0, show_default=True, help="Seconds to wait for what is not indexed yet.")
 @pass_options
 def recall(options: Options, query: str, limit: int, as_of: str | None, wait: float) -> None:
     """Find turns and memories of the user, best first: of all sessions, or of --session.

@@ -14,6 +14,7 @@ from memoryd.cli._group import Options, command, pass_options
 from memoryd.cli._lines import Document, read_documents
 from memoryd.cli._output import error_object, write_json
 from memoryd.cli._session import run
+from memoryd.cli._types import SECONDS
 from memoryd.errors import InvalidInput, JournalUnavailable, MemorydError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _KEYS = ("user", "assistant", "turn_id", "created_at", "session", "messages")
 
 
 @command(name="turn")
-@click.option("--wait", type=click.FloatRange(min=0), help="Seconds to wait for the log's lock [deadlines.flush].")
+@click.option("--wait", type=SECONDS, help="Seconds to wait for the log's lock [deadlines.flush].")
 @pass_options
 def turn(options: Options, wait: float | None) -> int:
     """Record turns from standard input: JSON objects, one a line, or one JSON document (an object or an array).

@@ -20,7 +20,8 @@ from tests.cli.conftest import Run
         ("nope",), ("recall",), ("recall", "x", "--limit", "-1"), ("recall", "x", "--limit", "many"), ("get",), ("get", "a", "b"),
         ("store",), ("checkpoint", "nope"), ("checkpoint", "restore"), ("gate", "release"), ("--nope",), ("recall", "x", "--nope"),
         ("completion", "csh"), ("forget",), ("store", "k", "v", "--metadata", "{"), ("store", "k", "v", "--metadata", "[]"),
-        ("recall", "x", "--wait", "-1"), ("checkpoint", "restore", "x", "--attempt", "0"),
+        ("recall", "x", "--wait", "-1"), ("recall", "x", "--wait", "nan"), ("turn", "--wait", "inf"), ("recall", "x", "--as-of", "soon"),
+        ("forget", "--since", "x"), ("forget", "--until", "10000-01-01"), ("edit", "00" * 16, "a", "--user-text", "b"), ("checkpoint", "restore", "x", "--attempt", "0"),
     ],
 )  # fmt: skip
 def test_a_wrong_command_line_exits_64(memoryd: Run, arguments: tuple[str, ...], private_home: Path) -> None:
@@ -96,6 +97,17 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] in ("0", "141")
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("command", ["turn --session s", "store k v", "status --json", "checkpoint create", "get nothing --json"])
+def test_a_closed_stream_is_an_empty_one(tmp_path: Path, command: str, closed: str) -> None:
+    errors = tmp_path / "errors"
+    script = f"{sys.executable} -m memoryd {command} {closed}"
+    code = {"checkpoint create": 2, "get nothing --json": 1}.get(command, 0)
+    with open(errors, "wb") as stream:
+        assert subprocess.run(["bash", "-c", script], stdin=subprocess.DEVNULL, stderr=stream, check=False).returncode == code
+    assert "Traceback" not in errors.read_text("utf-8")
+
+
 def test_ctrl_c_exits_130(private_home: Path) -> None:
     command = [sys.executable, "-m", "memoryd", "turn"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -131,6 +143,8 @@ def _read(descriptor: int) -> bytes:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(memoryd: Run, shell: str) -> None:
+    found = memoryd("completion", shell, "--json").json
+    assert (found["shell"], found["script"] + "\n") == (shell, memoryd("completion", shell).out)
     assert "_MEMORYD_COMPLETE" in memoryd("completion", shell).out
 
 
@@ -161,7 +175,7 @@ def test_config_show(memoryd: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         (("store", "", "v"), "key"), (("store", "k" * 501, "v"), "key"), (("store", "k", "v", "--user", ""), "user"),
         (("store", "k", "v", "--profile", "p" * 501), "profile"), (("store", "k", "v", "--type", ""), "metadata.type"),
         (("store", "k", "v", "--metadata", '{"a": NaN}'), "metadata.a"), (("store", "k", "v", "--metadata", '{"a":' * 99 + "1" + "}" * 99), "metadata"),
-        (("get", ""), "key"), (("history", ""), "key"), (("edit", "", "x"), "id"), (("forget", "zz", "--yes"), "id"),
+        (("get", ""), "key"), (("history", ""), "key"), (("edit", "", "x"), "id"), (("forget", "zz", "--yes"), "id"), (("forget", "00" * 15, "--yes"), "id"),
         (("recall", "x", "--session", ""), "session"), (("gate", "release", ""), "session"),
     ],
 )  # fmt: skip
