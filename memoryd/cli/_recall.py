@@ -50,6 +50,8 @@ def _print(found: Recall, behind: int) -> None:
         marks = f" (until {when(hit.valid_until)})" if hit.superseded else ""
         write_line(f"{when(hit.at)}  {hit.source}  {hit.id}  {plain(label or '')}{marks}")
         write_line("    " + plain(hit.text).replace("\n", "\n    "))
-    if behind:
+    if found.stale:
+        click.echo("memoryd: the backend could not be asked; this answer may miss something: see 'memoryd status'", err=True)
+    elif behind:
         click.echo(f"memoryd: {behind} events are not indexed yet; this answer may miss them", err=True)
 

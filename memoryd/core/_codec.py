@@ -122,9 +122,9 @@ def decode_event(event_id: bytes, at: int, kind: int, payload: bytes | None) -> 
         fields = _decode(payload)
         version = fields[0]
         user, session, agent, workspace, platform = map(_text, fields[1:6])
-    except (msgspec.DecodeError, IndexError, ValueError, UnicodeDecodeError) as error:
+        reader = _READERS.get(kind)
+        if version != PAYLOAD_VERSION or reader is None:
+            raise StoreTooNew("the log holds an event of a newer memoryd: upgrade memoryd")
+        return reader(event_id, at, Scope(None, user, session, agent, workspace, platform), fields[6:])
+    except (msgspec.DecodeError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise StoreCorrupt("the log holds a payload that cannot be read; run 'memoryd status'") from error
-    reader = _READERS.get(kind)
-    if version != PAYLOAD_VERSION or reader is None:
-        raise StoreTooNew("the log holds an event of a newer memoryd: upgrade memoryd")
-    return reader(event_id, at, Scope(None, user, session, agent, workspace, platform), fields[6:])

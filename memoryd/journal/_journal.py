@@ -375,7 +375,13 @@ class Journal:
         return entries
 
     def _entry(self, seq: int, event_id: bytes, at: int, kind: int, payload: bytes | None) -> Entry:
-        """A row as an entry; one whose payload is damaged keeps its place, is counted, and holds up nobody."""
+        """A row as an entry; one whose payload is damaged keeps its place, is counted, and holds up nobody.
+
+        A row without an id or a time was never written by us: the file is damaged, and SQLite did not notice.
+        """
+        if type(event_id) is not bytes or len(event_id) != 16 or type(at) is not int or at < 0:
+            problem = "is damaged; nothing was deleted: keep the file, check the disk, restore a backup"
+            raise StoreCorrupt(f"{self.path} {problem} (the event at place {seq} has no id or no time)", path=str(self.path))
         try:
             event = decode_event(event_id, at, kind, payload)
         except StoreCorrupt:

@@ -322,13 +322,13 @@ class Runtime:
         journal, history = self._kernel.journal, self._kernel.history
         if journal is None or history is None:
             return 0
-        seconds = _timeout(timeout, 0.0)
-        with trio.move_on_after(max(seconds, _PLACING)):
+        until = trio.current_time() + _timeout(timeout, 0.0)
+        with trio.move_on_after(_PLACING):
             await history[0].progress.placed.wait()
         head = journal.head().seq
         if history[0].progress.seq < head:
             self._kernel.bells.appended()  # what another process appended rang no bell here
-        await history[0].progress.reach(head, seconds)
+        await history[0].progress.reach(head, max(0.0, until - trio.current_time()))
         return max(0, head - history[0].progress.seq)
 
     # -- checkpoints --------------------------------------------------------------------------------------------------------

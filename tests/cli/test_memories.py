@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -81,6 +82,15 @@ def test_what_is_indexed_is_not_behind_however_short_the_wait(memoryd: Run) -> N
     memoryd("store", "city", "Oslo")
     assert memoryd("recall", "oslo", "--json").json["behind"] == 0
     assert memoryd("recall", "oslo", "--json", "--wait", "0").json["behind"] == 0
+
+
+def test_a_damaged_memory_is_said(memoryd: Run, private_home: Path) -> None:
+    memoryd("store", "city", "Oslo")
+    (file,) = private_home.glob("profiles/*/memory.db")
+    file.write_bytes(b"damaged!" * 1024)
+    found = memoryd("recall", "harbour", "--wait", "0.1", "--json").json
+    assert found["stale"] is True
+    assert "memoryd status" in memoryd("recall", "oslo", "--wait", "0.1").err
 
 
 def test_recall_in_one_session(memoryd: Run) -> None:

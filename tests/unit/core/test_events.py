@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -51,6 +52,14 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
 @given(EVENTS)
 def test_every_event_comes_back_as_it_was(event: Event) -> None:
     assert decode_event(event.event_id, event.at, kind_of(event), encode_event(event)) == event
+
+
+@given(EVENTS, st.integers(0, 2**16), st.integers(0, 255), st.integers(0, 7))
+def test_a_damaged_payload_is_an_event_or_a_store_error(event: Event, place: int, byte: int, kind: int) -> None:
+    payload = bytearray(encode_event(event))
+    payload[place % len(payload)] = byte
+    with suppress(StoreCorrupt, StoreTooNew):
+        assert decode_event(event.event_id, event.at, kind, bytes(payload)) is not None
 
 
 @given(EVENTS)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.core import Cursor, Scope, Turn, new_event_id
-from memoryd.errors import ClosedError
+from memoryd.errors import ClosedError, StoreCorrupt
 from memoryd.journal import Journal, Limits, Outbox
 from memoryd.store import Options, ProfileStore, connect, open_profile
 
@@ -213,3 +213,14 @@ def test_the_barrier_reports_what_is_safe(journal: Journal) -> None:
     journal.append(turn())
     assert journal.synced < journal.last_seq
     assert journal.barrier() == journal.last_seq == journal.synced
+
+
+@pytest.mark.parametrize("columns", ["event_id = 'text'", "event_id = x'00'", "at = 'x'", "at = -1"])
+def test_a_row_that_was_never_written_by_us_is_damage(journal: Journal, columns: str) -> None:
+    for _ in range(3):
+        journal.append(turn())
+    connect(journal.path, Options()).run(f"UPDATE event SET {columns} WHERE seq = 2")
+    with pytest.raises(StoreCorrupt, match="log.db is damaged; nothing was deleted"):
+        journal.read(0)
+    assert [entry.cursor.seq for entry in journal.read(2)] == [3]
+    assert journal.append(turn()).state == "journaled"
