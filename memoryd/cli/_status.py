@@ -41,6 +41,8 @@ def _print(found: Status) -> None:
     if (log := found.log) is not None:
         safe = "yes" if log.power_safe else "no"
         write_line(f"log {log.state}  events {log.head}  power-safe: {safe}  held {log.held}  refused {log.refused}  bytes {log.bytes}")
+        if log.last_error:
+            write_line(f"    last error {log.last_error}")
     for backend in found.backends:
         rows = " ".join(f"{name} {count}" for name, count in backend.rows.items())
         write_line(f"{backend.role} {backend.label} {backend.state}  backlog {backend.backlog}  dead {backend.dead}  {rows}".rstrip())

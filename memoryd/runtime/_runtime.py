@@ -372,8 +372,10 @@ class Runtime:
         return await read_status(self._kernel, self.children)
 
     def dead_letters(self) -> list[DeadLetter]:
-        """Events that a backend refused for good."""
+        """Events that a backend refused for good.  Raises :class:`StoreError` where the log, which has them, cannot be opened."""
         self._kernel.check_open()
+        if self._kernel.journal_problem is not None:
+            raise self._kernel.journal_problem
         return self._kernel.outbox.dead() if self._kernel.outbox is not None else []
 
     @property

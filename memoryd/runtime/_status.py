@@ -143,6 +143,8 @@ async def _counts(kernel: Kernel, member: Member) -> tuple[Mapping[str, int], st
 
 def _notes(kernel: Kernel, tasks: tuple[TaskStatus, ...], backends: Iterable[BackendStatus]) -> tuple[str, ...]:
     notes = list(kernel.notes)
+    if kernel.journal_problem is not None:
+        notes.append(f"the log cannot be opened: {kernel.journal_problem}")
     notes += [f"task {task.name} {task.state} after {task.crashes} crashes ({task.last_error})" for task in tasks if task.crashes]
     notes += [
         f"process {backend.owner} delivers to {backend.name} and stands still: resume it, or end it and another takes over"

@@ -84,6 +84,20 @@ def test_what_is_indexed_is_not_behind_however_short_the_wait(memoryd: Run) -> N
     assert memoryd("recall", "oslo", "--json", "--wait", "0").json["behind"] == 0
 
 
+def test_a_damaged_log_is_said(memoryd: Run, private_home: Path) -> None:
+    memoryd("store", "city", "Oslo")
+    (file,) = private_home.glob("profiles/*/log.db")
+    file.write_bytes(b"damaged!" * 1024)
+    done = memoryd("status")
+    assert done.code == 1
+    assert "last error StoreCorrupt" in done.out
+    assert f"note: the log cannot be opened: {file} is damaged" in done.out
+    for command in ("dead", "export"):
+        done = memoryd(command)
+        assert (done.code, done.out) == (1, "")
+        assert "is damaged; nothing was deleted" in done.err
+
+
 def test_a_damaged_memory_is_said(memoryd: Run, private_home: Path) -> None:
     memoryd("store", "city", "Oslo")
     (file,) = private_home.glob("profiles/*/memory.db")
