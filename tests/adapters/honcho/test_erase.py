@@ -133,7 +133,9 @@ async def test_a_deadline_that_cuts_it_off_again_and_again(honcho: HonchoServer,
             outcomes = await backend.apply([forget])
             break
     assert list(outcomes) == [OK]
-    assert contents(honcho) == []
+    with trio.fail_after(10):  # a request that was cut off may still be on its way through the server
+        while contents(honcho):
+            await trio.sleep(0.02)
 
 
 async def test_a_correction_of_what_is_gone_is_no_error(backend: HonchoBackend, honcho: HonchoServer, log: Log) -> None:

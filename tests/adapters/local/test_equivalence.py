@@ -49,7 +49,7 @@ def event_of(kind: str, which: int, word: str, seq: int, before: Sequence[Event]
             targets = [n for n, event in enumerate(before, 1) if not isinstance(event, Forget) and event.scope.session == scope.session]  # type: ignore[union-attr]
             return Forget(event_id, scope, seq, with_edits(targets, before), (SESSIONS[which % 2],))
         case _:
-            return Turn(event_id, scope, seq, f"{word} said{seq}", f"answer {word}" if which % 3 else "")
+            return Turn(event_id, scope, seq, f"{word} said{seq}", f"answer{seq} {word}" if which % 3 else "")
 
 
 def with_edits(targets: Sequence[int], before: Sequence[Event]) -> tuple[int, ...]:
