@@ -31,7 +31,7 @@ MUTANTS = {
     "the idempotency key is ignored": (
         "test_g2_once.py",
         "memoryd/runtime/_ingest.py",
-        'key = None if turn_id is None else self._turn_key(scope, check_name("turn_id", turn_id))',
+        'key = None if turn_id is None else turn_key(self._kernel.profile.key, scope, check_name("turn_id", turn_id))',
         "key = None",
     ),
     "the log is read by the clock": (
