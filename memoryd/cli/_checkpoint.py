@@ -127,7 +127,10 @@ def list_checkpoints(options: Options, limit: int) -> None:
     if options.json:
         write_json({"checkpoints": to_json(found), "count": len(found)})
         return
-    rows = ((c.id, c.session, c.count, len(c.attempts), when(c.attempts[-1].at) if c.attempts else "") for c in found)
+    rows = (
+        (c.id, c.session, c.attempts[-1].rows if c.attempts else 0, len(c.attempts), when(c.attempts[-1].at) if c.attempts else "")
+        for c in found
+    )
     table(("id", "session", "rows", "attempts", "last"), rows)
 
 
@@ -149,7 +152,7 @@ def show(options: Options, id: str) -> int:
     if options.json:
         write_json(to_json(found))
         return 0
-    write_line(f"{found.id}  session {plain(found.session)}  rows {found.count}")
+    write_line(f"{found.id}  session {plain(found.session)}  evidence {found.count}")
     attempts = ((a.attempt, when(a.at), a.host, a.trigger, a.verdict, a.rows, a.new_rows, a.warning) for a in found.attempts)
     table(("attempt", "at", "host", "trigger", "verdict", "rows", "new", "warning"), attempts)
     return 0
