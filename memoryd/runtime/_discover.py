@@ -9,19 +9,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 import attrs
 
 from memoryd.core import BackendFactory, Value
-from memoryd.errors import BackendPermanent, MemorydError
+from memoryd.runtime._strangers import strangers_code
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["BrokenPlugin", "Discovery", "FoundBackend", "Origin", "discover", "strangers_code"]
+__all__ = ["BrokenPlugin", "Discovery", "FoundBackend", "Origin", "discover"]
 
 Origin = Literal["program", "bundled", "user", "project", "package"]
 
@@ -29,17 +28,6 @@ GROUP = "memoryd.backends"
 PROJECT_SWITCH = "MEMORYD_ENABLE_PROJECT_PLUGINS"
 _RESERVED = frozenset({"auto"})
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-
-
-@contextmanager
-def strangers_code(name: str, doing: str) -> Iterator[None]:
-    """Whatever code of the backend ``name`` raises in the block, beside our own errors, is one :class:`BackendPermanent`."""
-    try:
-        yield
-    except MemorydError:
-        raise
-    except Exception as error:  # a stranger's code fails in any way it likes
-        raise BackendPermanent(f'backend "{name}" cannot be {doing}: {type(error).__name__}: {error}') from error
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)

@@ -11,7 +11,7 @@ from typing import cast
 
 from memoryd.core import BackendFactory
 from memoryd.errors import BackendPermanent
-from memoryd.runtime._discover import strangers_code
+from memoryd.runtime._strangers import strangers_code
 
 __all__ = ["load_plugin"]
 

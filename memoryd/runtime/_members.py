@@ -12,9 +12,10 @@ import trio
 from memoryd.core import Availability, Backend, BackendContext, BackendInfo, Config, profile_folder
 from memoryd.errors import BackendError, BackendNotFound, BackendPermanent, BackendUnavailable
 from memoryd.redact import load_redactor
-from memoryd.runtime._discover import FoundBackend, strangers_code
+from memoryd.runtime._discover import FoundBackend
 from memoryd.runtime._plugins import build_backend, make_backend
 from memoryd.runtime._progress import Progress
+from memoryd.runtime._strangers import strangers_code
 from memoryd.store import ProfileStore
 
 __all__ = ["AUTO", "Member", "Role", "ask_backend", "backend_context", "build_members", "health_problem", "roles"]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from memoryd.core import Backend, BackendContext, BackendFactory
 from memoryd.errors import BackendNotFound, BackendUnavailable
-from memoryd.runtime._discover import Discovery, FoundBackend, discover, strangers_code
+from memoryd.runtime._discover import Discovery, FoundBackend, discover
+from memoryd.runtime._strangers import strangers_code
 from memoryd.settings import resolve_home
 
 __all__ = ["available_backends", "build_backend", "discover_backends", "find_backend", "make_backend", "registered_backends"]
