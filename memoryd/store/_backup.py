@@ -39,8 +39,11 @@ def _copy(source: Connection, draft: Path, mode_of: Path, vfs: str | None) -> No
     except apsw.Error as error:
         raise_mapped(error, draft)
     try:
-        with copy.backup("main", source.raw, "main") as progress:
+        progress = copy.backup("main", source.raw, "main")
+        try:
             progress.step(-1)
+        finally:
+            progress.close(True)  # its own context manager ends in SystemError where the disk goes on failing
         copy.pragma("journal_mode", "delete")  # a backup is one file, without a log beside it
         found = copy.execute("PRAGMA integrity_check(1)").fetchall()
     except apsw.Error as error:
