@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -49,7 +50,8 @@ def _copy(source: Connection, draft: Path, mode_of: Path, vfs: str | None) -> No
     except apsw.Error as error:
         raise_mapped(error, draft, copy.system_errno)
     finally:
-        copy.close(True)
+        with suppress(apsw.Error):  # what went wrong before is the one to tell, and what was checked in full stays so
+            copy.close(True)
     if found != [("ok",)]:
         raise StoreCorrupt(f"{source.path} is damaged; nothing was changed: restore a backup", path=str(source.path))
 
