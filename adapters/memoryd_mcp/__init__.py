@@ -1,0 +1,1 @@
+"""The MCP server: memory as tools and resources for any MCP client."""

@@ -1,0 +1,30 @@
+"""Agent programs that memoryd serves: what an adapter for one says of it, and how it is found.  Names load when first used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memoryd.hosts._port import Change as Change
+    from memoryd.hosts._port import Check as Check
+    from memoryd.hosts._port import CheckState as CheckState
+    from memoryd.hosts._port import GateCapability as GateCapability
+    from memoryd.hosts._port import Host as Host
+    from memoryd.hosts._port import HostInfo as HostInfo
+    from memoryd.hosts._port import Place as Place
+    from memoryd.hosts._port import Plan as Plan
+
+_HOMES = {name: "_port" for name in ("Change", "Check", "CheckState", "GateCapability", "Host", "HostInfo", "Place", "Plan")}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'memoryd.hosts' has no attribute {name!r}")
+    value = getattr(import_module(f"memoryd.hosts.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
