@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from memoryd.core import profile_folder
 from memoryd.errors import ConfigError
 
-__all__ = ["FILE_NAME", "config_paths", "resolve_home"]
+__all__ = ["FILE_NAME", "config_paths", "resolve_home", "resolve_socket"]
 
 FILE_NAME = "memoryd.toml"
+_LONGEST = 107 if sys.platform.startswith("linux") else 103  # bytes that the address of a unix socket has room for
 
 
 def resolve_home(given: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> Path:
@@ -27,6 +29,26 @@ def resolve_home(given: str | os.PathLike[str] | None = None, environ: Mapping[s
     if env.get("MEMORYD_HOME"):
         return _absolute("MEMORYD_HOME", env["MEMORYD_HOME"], env)
     return _xdg(env, "XDG_DATA_HOME", ".local/share") / "memoryd"
+
+
+def resolve_socket(given: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> Path:
+    """The daemon's socket: ``given``, else ``$MEMORYD_SOCKET``, else ``memoryd/memoryd.sock`` in ``$XDG_RUNTIME_DIR``, else in
+    ``$XDG_STATE_HOME`` (``~/.local/state``).
+
+    Nothing is created.  Raises :class:`ConfigError` where the path has more bytes than a socket's address (107; macOS 103).
+    """
+    env = os.environ if environ is None else environ
+    if given is not None:
+        where, path = "--socket", _absolute("--socket", os.fspath(given), env)
+    elif env.get("MEMORYD_SOCKET"):
+        where, path = "MEMORYD_SOCKET", _absolute("MEMORYD_SOCKET", env["MEMORYD_SOCKET"], env)
+    elif env.get("XDG_RUNTIME_DIR", "").startswith("/"):
+        where, path = "XDG_RUNTIME_DIR", Path(env["XDG_RUNTIME_DIR"]) / "memoryd/memoryd.sock"
+    else:
+        where, path = "XDG_STATE_HOME", _xdg(env, "XDG_STATE_HOME", ".local/state") / "memoryd/memoryd.sock"
+    if (size := len(os.fsencode(path))) > _LONGEST:
+        raise ConfigError(f"{where}: the socket's path has {size} bytes, {_LONGEST} are possible; set MEMORYD_SOCKET to a shorter one")
+    return path
 
 
 def config_paths(home: Path, profile: str, environ: Mapping[str, str] | None = None) -> tuple[Path, Path]:
