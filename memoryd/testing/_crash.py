@@ -32,11 +32,17 @@ class ChildFailed(AssertionError):
 
 
 class CrashChild:
-    """``python *arguments`` in a process of its own.  ``env`` is added to this process's.  Leaving the block kills it."""
+    """``python *arguments`` in a process of its own.  ``env`` is added to this process's.  Leaving the block kills it.
 
-    def __init__(self, arguments: Sequence[str | os.PathLike[str]], *, env: Mapping[str, str] | None = None) -> None:
+    ``process`` is one that runs already, its stdout a pipe: :class:`CrashServer` forks such ones.
+    """
+
+    def __init__(
+        self, arguments: Sequence[str | os.PathLike[str]], *, env: Mapping[str, str] | None = None,
+        process: subprocess.Popen[bytes] | None = None,
+    ) -> None:  # fmt: skip
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
-        self._process = subprocess.Popen(
+        self._process = process or subprocess.Popen(
             [sys.executable, *(os.fspath(a) for a in arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

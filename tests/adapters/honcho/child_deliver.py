@@ -13,7 +13,23 @@ FAST = {"delivery": {"backoff_min": 0.02, "backoff_max": 0.1, "batch_events": 7}
 HONCHO = {"settle": 0.05, "timeout": 5.0}
 
 
-async def main(home: str, session: str, first: int) -> None:
+def warm() -> None:
+    """What each of many forked children would load for itself."""
+    from honcho import Honcho  # noqa: F401
+
+    from memoryd.redact import load_redactor
+    from memoryd.runtime import open_runtime  # noqa: F401
+    from memoryd_honcho import HonchoBackend  # noqa: F401
+    from memoryd_local import LocalBackend  # noqa: F401
+
+    load_redactor()
+
+
+def main(home: str, session: str, first: str) -> None:
+    trio.run(deliver, home, session, int(first))
+
+
+async def deliver(home: str, session: str, first: int) -> None:
     async with memoryd.open_runtime(home, config={"mirrors": ["honcho"], "backends": {"honcho": HONCHO}, **FAST}) as runtime:
         with memoryd.scope(user="ann", session=session):
             for number in count(first):
@@ -23,4 +39,4 @@ async def main(home: str, session: str, first: int) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main, sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(*sys.argv[1:])

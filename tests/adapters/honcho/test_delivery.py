@@ -10,12 +10,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import pytest
 import trio
 
 import memoryd
 from memoryd.core import Entry, Status
-from memoryd.testing import CrashChild
+from memoryd.testing import CrashChild, CrashServer
 from memoryd.testing.honcho import Fault, HonchoServer
 from memoryd_honcho import HonchoBackend
 from tests.adapters.honcho.child_deliver import FAST, HONCHO
@@ -181,33 +180,25 @@ async def _applied(backend: HonchoBackend, entries: list[Entry]) -> int:
     return len(list(itertools.takewhile(lambda outcome: outcome.kind == "ok", outcomes)))
 
 
-async def killed(home: Path, honcho: HonchoServer, rounds: int) -> None:
+async def test_killed_for_real_fifty_times(private_home: Path, honcho: HonchoServer) -> None:
     random = Random(11)
     first = 0
-    for _ in range(rounds):
-        with CrashChild([CHILD, home, "s", str(first)], env={"HONCHO_URL": honcho.url}) as child:
-            before = len(honcho.messages())
-            await trio.to_thread.run_sync(child.wait_for, 3)
-            await eventually_arrived(honcho, before + 10)
-            await trio.sleep(random.uniform(0, 0.05))
-            lines = child.kill()
-        first = 1 + max(int(line.split()[0]) for line in lines)
-    async with running(home, honcho, "mirror") as runtime:
+    with CrashServer(CHILD) as server:
+        for _ in range(50):
+            with server.child(private_home, "s", str(first), env={"HONCHO_URL": honcho.url}) as child:
+                before = len(honcho.messages())
+                await trio.to_thread.run_sync(child.wait_for, 3)
+                await eventually_arrived(honcho, before + 10)
+                await trio.sleep(random.uniform(0, 0.05))
+                lines = child.kill()
+            first = 1 + max(int(line.split()[0]) for line in lines)
+    async with running(private_home, honcho, "mirror") as runtime:
         # a turn may have been journaled whose line was not written whole: it is known by its own id
         runtime.sync_turn(f"s question {first}", f"s answer {first}", turn_id=f"s-{first}")
         assert (await runtime.drain(60)).remote
     found = read(honcho)["s"]
     assert len(found) == len(set(found))
     assert [text for text in found if text in set(said(first + 1))] == said(first + 1)
-
-
-async def test_killed_for_real(private_home: Path, honcho: HonchoServer) -> None:
-    await killed(private_home, honcho, 2)
-
-
-@pytest.mark.soak
-async def test_killed_for_real_fifty_times(private_home: Path, honcho: HonchoServer) -> None:
-    await killed(private_home, honcho, 50)
 
 
 async def test_two_processes_of_one_profile(private_home: Path, honcho: HonchoServer) -> None:

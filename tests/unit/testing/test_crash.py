@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from memoryd.testing import ChildFailed, CrashChild
+from memoryd.testing import ChildFailed, CrashChild, CrashServer
 
 COUNT = "import itertools, sys\nfor n in itertools.count():\n    print(n, flush=True)\n"
 
@@ -84,3 +84,43 @@ def test_leaving_the_block_ends_the_child(script: Path) -> None:
         child.wait_for(1)
     with pytest.raises(ProcessLookupError):
         os.kill(child.pid, 0)
+
+
+FORKED = '''
+import os, sys, time
+born = []
+def warm():
+    born.append(os.getpid())
+def main(*words):
+    if words == ("raise",):
+        raise SystemExit("as it was told")
+    print(os.getppid() == born[0], *words, os.environ.get("WORD"), flush=True)
+    while words != ("end",):
+        time.sleep(0.01)
+'''
+
+
+def test_children_of_a_warm_process_are_processes_of_their_own(tmp_path: Path) -> None:
+    script = tmp_path / "a script's.py"
+    script.write_text(FORKED)
+    with CrashServer(script) as server:
+        with server.child("one", env={"WORD": "w"}) as one, server.child("two") as two:
+            assert one.wait_for(1) == ["True one w"] and two.wait_for(1) == ["True two None"]
+            assert one.pid != two.pid
+            assert one.kill() == ["True one w"]
+            os.kill(two.pid, 0)
+        with pytest.raises(ProcessLookupError):
+            os.kill(two.pid, 0)
+        with server.child("end") as ended:
+            assert ended.wait() == ["True end None"]
+        with server.child("raise") as failed, pytest.raises(ChildFailed, match="exit code 1"):
+            failed.wait_for(1)
+        with server.child("one") as again:
+            assert again.wait_for(1)
+
+
+def test_a_script_that_cannot_warm_up_is_said(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("def warm(): raise OSError('cold')\ndef main(): pass\n")
+    with CrashServer(script) as server, pytest.raises(ChildFailed, match="cold"):
+        server.child()
