@@ -89,9 +89,12 @@ from memoryd.core._select import Selector as Selector
 from memoryd.core._status import BackendStatus as BackendStatus
 from memoryd.core._status import GateStatus as GateStatus
 from memoryd.core._status import LogStatus as LogStatus
+from memoryd.core._status import StageStatus as StageStatus
 from memoryd.core._status import State as State
 from memoryd.core._status import Status as Status
+from memoryd.core._status import StoreStatus as StoreStatus
 from memoryd.core._status import TaskStatus as TaskStatus
+from memoryd.core._status import worst_state as worst_state
 from memoryd.core._value import Value as Value
 from memoryd.core._values import Accepted as Accepted
 from memoryd.core._values import CheckpointInfo as CheckpointInfo

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 import attrs
 
 from memoryd.core._value import Value
 
-__all__ = ["BackendStatus", "GateStatus", "LogStatus", "State", "Status", "TaskStatus"]
+__all__ = ["BackendStatus", "GateStatus", "LogStatus", "StageStatus", "State", "Status", "StoreStatus", "TaskStatus", "worst_state"]
 
 State = Literal["ok", "degraded", "broken", "off"]
+_WORST: tuple[State, ...] = ("broken", "degraded", "ok", "off")
+
+
+def worst_state(states: Iterable[State]) -> State:
+    """The worst of them; *ok* where there are none, *off* only where all are."""
+    seen = set(states)
+    return next((state for state in _WORST if state in seen), "ok")
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)
@@ -61,7 +68,7 @@ class BackendStatus(Value):
 @attrs.frozen(slots=True, eq=False, repr=False)
 class GateStatus(Value):
     """The gate of this profile.  ``mode`` is what a checkpoint would meet now and ``decided_by`` who says so; ``refusals`` counts those
-    in a row over all sessions; ``released`` names sessions with a release."""
+    in a row over all sessions; ``released`` names sessions with a release; ``receipts`` are its latest decisions, oldest first."""
 
     mode: str
     path: str
@@ -72,6 +79,7 @@ class GateStatus(Value):
     released: tuple[str, ...] = ()
     bytes: int = 0
     warning: str = ""
+    receipts: tuple[Mapping[str, Any], ...] = ()
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)
@@ -85,8 +93,37 @@ class TaskStatus(Value):
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)
+class StoreStatus(Value):
+    """One store file: sizes in bytes, ``last_write`` in microseconds since the epoch.  ``readers`` are other processes that read it at
+    this instant: one that goes on reading keeps the write-ahead log from being folded back."""
+
+    name: Literal["log", "memory", "archive"]
+    path: str
+    bytes: int = 0
+    wal_bytes: int = 0
+    last_write: int | None = None
+    readers: tuple[int, ...] = ()
+
+
+@attrs.frozen(slots=True, eq=False, repr=False)
+class StageStatus(Value):
+    """How long one stage takes: the milliseconds that half and 95 % of its latest calls stayed below (within 10 %).  ``calls`` and
+    ``total_ms`` are sums since open."""
+
+    name: str
+    calls: int = 0
+    p50_ms: float = 0.0
+    p95_ms: float = 0.0
+    total_ms: float = 0.0
+
+
+@attrs.frozen(slots=True, eq=False, repr=False)
 class Status(Value):
-    """The whole runtime; ``state`` is the worst of its parts."""
+    """The whole runtime; ``state`` is the worst of its parts.
+
+    ``queues`` counts what waits by name: calls for a thread (``sync``, ``read``, ``gate``, ``archive``), ``held`` events, ``prefetch``
+    questions.  ``pid``, ``version`` and ``opened_at`` (microseconds since the epoch) are of the process that answers.
+    """
 
     state: State
     profile: str
@@ -97,3 +134,9 @@ class Status(Value):
     gate: GateStatus
     tasks: tuple[TaskStatus, ...] = ()
     notes: tuple[str, ...] = ()
+    stores: tuple[StoreStatus, ...] = ()
+    stages: tuple[StageStatus, ...] = ()
+    queues: Mapping[str, int] = attrs.field(factory=dict)
+    pid: int = 0
+    version: str = ""
+    opened_at: int | None = None
