@@ -8,7 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "BackendAmbiguous", "BackendError", "BackendNotFound", "BackendPermanent", "BackendTransient", "BackendUnavailable",
-    "BarrierFailed", "CheckpointBlocked", "CheckpointNotFound", "ClosedError", "ConfigError", "DeadlineExceeded",
+    "BarrierFailed", "CheckpointBlocked", "CheckpointNotFound", "ClosedError", "ConfigError", "DaemonRunning", "DeadlineExceeded",
     "ForkedError", "InvalidInput", "JournalUnavailable", "MemorydError", "NotDurable", "PlatformUnsupported",
     "ProfileMismatch", "ScopeConflict", "ScopeError", "ScopeMissing", "StoreBroken", "StoreCorrupt", "StoreError",
     "StoreFull", "StoreLocked", "StoreReadOnly", "StoreTooNew",
@@ -71,6 +71,10 @@ class BackendUnavailable(ConfigError):
 
 class CheckpointNotFound(MemorydError, LookupError):
     """No checkpoint, or no attempt of it, has that id in this profile."""
+
+
+class DaemonRunning(MemorydError):
+    """Another daemon serves that socket already; the message names its pid and version where it can."""
 
 
 # -- the world has to change something --------------------------------------------------------------------------------------
