@@ -12,8 +12,16 @@ if TYPE_CHECKING:
     from memoryd.hosts._port import HostInfo as HostInfo
     from memoryd.hosts._port import Place as Place
     from memoryd.hosts._port import Plan as Plan
+    from memoryd.hosts._sources import Source as Source
+    from memoryd.hosts._sources import find_source as find_source
+    from memoryd.hosts._sources import import_id as import_id
+    from memoryd.hosts._sources import source_names as source_names
 
-_HOMES = {name: "_port" for name in ("Change", "Check", "CheckState", "GateCapability", "Host", "HostInfo", "Place", "Plan")}
+_NAMES = {
+    "_port": ("Change", "Check", "CheckState", "GateCapability", "Host", "HostInfo", "Place", "Plan"),
+    "_sources": ("Source", "find_source", "import_id", "source_names"),
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = list(_HOMES)
 
