@@ -128,8 +128,8 @@ async def test_a_deadline_that_cuts_it_off_again_and_again(honcho: HonchoServer,
     forget = log.forget(*turns, sessions=tuple(f"s{n}" for n in range(0, 60, 2)))
     honcho.modes.latency = 0.002
     outcomes: Sequence[object] = ()
-    for _ in range(200):
-        with trio.move_on_after(0.2):
+    for tries in range(200):
+        with trio.move_on_after(0.1 + 0.005 * tries):  # longer each time: a slow machine must get there too
             outcomes = await backend.apply([forget])
             break
     assert list(outcomes) == [OK]
