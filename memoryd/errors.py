@@ -8,9 +8,10 @@ from __future__ import annotations
 
 __all__ = [
     "BackendAmbiguous", "BackendError", "BackendNotFound", "BackendPermanent", "BackendTransient", "BackendUnavailable",
-    "BarrierFailed", "CheckpointBlocked", "CheckpointNotFound", "ClosedError", "ConfigError", "DaemonRunning", "DeadlineExceeded",
-    "ForkedError", "InvalidInput", "JournalUnavailable", "MemorydError", "NotDurable", "PlatformUnsupported",
-    "ProfileMismatch", "ScopeConflict", "ScopeError", "ScopeMissing", "StoreBroken", "StoreCorrupt", "StoreError",
+    "BarrierFailed", "CheckpointBlocked", "CheckpointNotFound", "ClosedError", "ConfigError", "ConnectionLost", "DaemonBusy",
+    "DaemonError", "DaemonFault", "DaemonRunning", "DaemonUnavailable", "DeadlineExceeded", "ForkedError", "InvalidInput",
+    "JournalUnavailable", "MemorydError", "NotDurable", "PlatformUnsupported", "ProfileMismatch", "ProtocolError",
+    "ProtocolMismatch", "ScopeConflict", "ScopeError", "ScopeMissing", "StoreBroken", "StoreCorrupt", "StoreError",
     "StoreFull", "StoreLocked", "StoreReadOnly", "StoreTooNew",
 ]
 
@@ -202,3 +203,40 @@ class BackendAmbiguous(BackendError):
     """The call may or may not have taken effect (timeout or reset after sending): look before sending again."""
 
     retryable = True
+
+
+# -- between a client and the daemon ----------------------------------------------------------------------------------------
+
+
+class DaemonError(MemorydError):
+    """A call through the daemon could not be answered.  What the called method itself raises comes as its own class."""
+
+
+class DaemonUnavailable(DaemonError):
+    """No daemon answers at the socket, it is closing, or it serves another home.  The call was not done."""
+
+    retryable = True
+
+
+class DaemonBusy(DaemonError):
+    """A limit of the daemon is reached: requests in flight, or profiles open.  The call was not done."""
+
+    retryable = True
+
+
+class ConnectionLost(DaemonError):
+    """The connection ended before the answer: the call may or may not have taken effect.  Calls with an event id are sent again."""
+
+    retryable = True
+
+
+class ProtocolError(DaemonError):
+    """Bytes that are no message of the protocol, or a message out of turn.  It costs the connection that they came over."""
+
+
+class ProtocolMismatch(DaemonError):
+    """Client and daemon have no version of the protocol in common; the message says which of the two to upgrade or restart."""
+
+
+class DaemonFault(DaemonError):
+    """The daemon met a bug of its own while it served the call; its log has the traceback."""
