@@ -30,7 +30,7 @@ class _Open:
     runtime: Runtime | None = None
     problem: Exception | None = None
     users: int = 0
-    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    stop: trio.Event = attrs.field(factory=trio.Event)
     settled: trio.Event = attrs.field(factory=trio.Event)
     gone: trio.Event = attrs.field(factory=trio.Event)
 
@@ -41,14 +41,17 @@ class _Open:
     def close(self) -> None:
         """No new call is given this runtime; it drains and closes in its own task."""
         self.runtime = None
-        self.scope.cancel()
+        self.stop.set()
 
 
 class Pool:
-    """Runtimes by home and profile.  :meth:`run` owns their tasks; cancelling it closes them all, each draining what is quick to drain.
+    """Runtimes by home and profile.  :meth:`run` owns their tasks and ends some time after :meth:`end`, when each has drained what is
+    quick to drain and closed.
 
     At most ``most`` are open at once; one that nobody used for ``idle`` seconds is closed, unless a backend still waits for its events.
     """
+
+    _nursery: trio.Nursery
 
     def __init__(self, opener: Opener, log: Log, *, most: int = 32, idle: float = 300.0) -> None:
         self._opener = opener
@@ -56,17 +59,21 @@ class Pool:
         self._most = most
         self._idle = idle
         self._entries: dict[tuple[Path, str], _Open] = {}
-        self._nursery: trio.Nursery | None = None
+        self._ending = trio.Event()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        try:
-            async with trio.open_nursery() as self._nursery:
-                task_status.started()
-                while True:
-                    await trio.sleep(min(5.0, max(0.05, self._idle / 4)))
-                    await self._close_idle()
-        finally:
-            self._nursery = None
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            while not self._ending.is_set():
+                with trio.move_on_after(min(5.0, max(0.05, self._idle / 4))):
+                    await self._ending.wait()
+                await self._close_idle()
+
+    def end(self) -> None:
+        """Open nothing more, and close what is open.  (Cancelling would take its writer tasks from a runtime that drains.)"""
+        self._ending.set()
+        for entry in self._entries.values():
+            entry.close()
 
     def runtimes(self) -> list[Runtime]:
         """Those that are open now."""
@@ -113,7 +120,7 @@ class Pool:
                 await entry.gone.wait()
 
     def _begin(self, key: tuple[Path, str]) -> None:
-        if self._nursery is None:
+        if self._ending.is_set():
             raise ClosedError("the daemon is ending: open the memory in this process, or try again when it is back")
         self._entries[key] = entry = _Open(trio.current_time())
         self._nursery.start_soon(self._keep, key, entry, name=f"memoryd profile {key[1]}")
@@ -121,10 +128,11 @@ class Pool:
     async def _keep(self, key: tuple[Path, str], entry: _Open) -> None:
         """The task that a runtime lives in.  Whatever ends it ends this profile only; the next call opens it again."""
         try:
-            with entry.scope:
-                async with self._opener(*key) as entry.runtime:
+            async with self._opener(*key) as runtime:
+                if not entry.stop.is_set():
+                    entry.runtime = runtime
                     entry.settled.set()
-                    await trio.sleep_forever()
+                await entry.stop.wait()
         except MemorydError as error:
             entry.problem = error
             self._log.warning("daemon.profile_closed", error=type(error).__name__)
