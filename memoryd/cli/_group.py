@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 import click
 
 from memoryd import __version__
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["COMMANDS", "Options", "command", "pass_options", "root", "shared"]
 
@@ -35,6 +39,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "evaluate": ("_evaluate:evaluate", "Measure the backends that could be used, and say which is best."),
     "tool": ("_tool:tool", "One call of the tool memory_backend, as a model makes it."),
     "dead": ("_dead:dead", "Events that a backend refused for good."),
+    "install": ("_install:install", "Put memoryd into an agent program."),
+    "uninstall": ("_install:uninstall", "Take memoryd out of an agent program."),
     "config": ("_config:config", "The configuration: values, problems, files."),
     "version": ("_version:version", "Versions of memoryd and what it stands on."),
     "completion": ("_completion:completion", "The completion script for a shell."),
@@ -95,21 +101,48 @@ def command(**attributes: Any) -> Callable[[Callable[..., Any]], click.Command]:
 
 
 class Root(click.Group):
-    """Imports a command's module when it is called or asked for its own help, not before."""
+    """Imports a command's module when it is called or asked for its own help, not before.
+
+    Adapters give commands by entry points in the group ``memoryd.commands``; memoryd's own come first.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *sorted(_points().keys() - COMMANDS.keys())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        found: click.Command = getattr(importlib.import_module("memoryd.cli." + module), name)
-        return found
+        if cmd_name in COMMANDS:
+            module, _, name = COMMANDS[cmd_name][0].partition(":")
+            found: click.Command = getattr(importlib.import_module("memoryd.cli." + module), name)
+            return found
+        return _adapters(cmd_name) if cmd_name in _points() else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own = [(name, line) for name, (_, line) in COMMANDS.items()]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+            formatter.write_dl([*own, *((name, _about(name)) for name in self.list_commands(ctx)[len(own) :])])
+
+
+def _points() -> Mapping[str, EntryPoint]:
+    from importlib.metadata import entry_points  # 10 ms, which memoryd's own commands do not pay
+
+    return {point.name: point for point in entry_points(group="memoryd.commands")}
+
+
+@cache
+def _adapters(name: str) -> click.Command:
+    """The command of an adapter, with the common options; it gets them by ``click.pass_obj``."""
+    found: click.Command = shared(_points()[name].load())
+    return found
+
+
+def _about(name: str) -> str:
+    """The first line of the docstring of the package that a command is in; the package is read, not imported."""
+    import ast  # only where commands are listed
+    from importlib.util import find_spec
+
+    spec = find_spec(_points()[name].module.partition(".")[0])
+    source = spec.loader.get_source(spec.name) if spec is not None and hasattr(spec.loader, "get_source") else None
+    return (ast.get_docstring(ast.parse(source or "")) or "").partition("\n")[0]
 
 
 @click.command(cls=Root, context_settings={"help_option_names": ["-h", "--help"]}, epilog="Manual: docs/reference/cli.md")

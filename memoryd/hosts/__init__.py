@@ -4,6 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from memoryd.hosts._apply import Applied as Applied
+    from memoryd.hosts._apply import Done as Done
+    from memoryd.hosts._apply import apply_plan as apply_plan
+    from memoryd.hosts._apply import backups_of as backups_of
+    from memoryd.hosts._apply import foresee as foresee
+    from memoryd.hosts._install import check_python as check_python
+    from memoryd.hosts._install import find_host as find_host
+    from memoryd.hosts._install import host_names as host_names
+    from memoryd.hosts._install import load_hosts as load_hosts
+    from memoryd.hosts._install import make_place as make_place
+    from memoryd.hosts._jsonc import append_json as append_json
+    from memoryd.hosts._jsonc import drop_json as drop_json
+    from memoryd.hosts._jsonc import parse_json as parse_json
+    from memoryd.hosts._jsonc import put_json as put_json
     from memoryd.hosts._port import Change as Change
     from memoryd.hosts._port import Check as Check
     from memoryd.hosts._port import CheckState as CheckState
@@ -18,6 +32,9 @@ if TYPE_CHECKING:
     from memoryd.hosts._sources import source_names as source_names
 
 _NAMES = {
+    "_apply": ("Applied", "Done", "apply_plan", "backups_of", "foresee"),
+    "_install": ("check_python", "find_host", "host_names", "load_hosts", "make_place"),
+    "_jsonc": ("append_json", "drop_json", "parse_json", "put_json"),
     "_port": ("Change", "Check", "CheckState", "GateCapability", "Host", "HostInfo", "Place", "Plan"),
     "_sources": ("Source", "find_source", "import_id", "source_names"),
 }

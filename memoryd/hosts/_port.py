@@ -54,7 +54,8 @@ class Plan(Value):
 @attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class Place(Value):
     """Where a plan is made for: the user's ``home``, ``memoryd_home``, the absolute ``python`` that memoryd runs in, the directory the
-    command was given in, and ``options`` as the command line had them (``scope``, ``gate``, ``hermes_home``, ``purge``)."""
+    command was given in, and ``options`` as the command line had them (``scope``, ``gate``, ``hermes_home``, ``purge``): only what was
+    given, flags as ``yes`` and ``no``."""
 
     home: Path
     memoryd_home: Path
@@ -66,7 +67,8 @@ class Place(Value):
 
 @attrs.frozen(slots=True, eq=False, repr=False)
 class HostInfo(Value):
-    """``capability`` is what the host's compaction lets a gate do, ``since`` the first version that does, ``says`` the line shown for it."""
+    """``capability`` is what the host's compaction lets a gate do, ``since`` the first version that does, ``says`` the line that is
+    shown for it."""
 
     name: str
     label: str
@@ -80,6 +82,10 @@ class Host(Protocol):
 
     @property
     def info(self) -> HostInfo: ...
+
+    def present(self, place: Place) -> bool:
+        """Whether this host is on this machine: its program, or a folder of its own.  ``memoryd install all`` takes those."""
+        ...
 
     def installed(self, place: Place) -> bool:
         """Whether this host's configuration names memoryd now."""
