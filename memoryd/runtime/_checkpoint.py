@@ -30,11 +30,12 @@ class Checkpoints:
         private = self._ingest.is_private(scope)
         gate, at = self._kernel.gate, self._kernel.clock()
         rows = None if messages is None else list(messages)
-        return await self._kernel.gate_worker.run(
-            lambda: gate.checkpoint(
-                rows, user=user, session=session, host=host, trigger=trigger, at=at, source=source, private=private
+        with self._kernel.stages["checkpoint"].timed():
+            return await self._kernel.gate_worker.run(
+                lambda: gate.checkpoint(
+                    rows, user=user, session=session, host=host, trigger=trigger, at=at, source=source, private=private
+                )
             )
-        )
 
     async def list(self, session: str | None, limit: int) -> list[CheckpointInfo]:
         user = self._ingest.scope().need_user()

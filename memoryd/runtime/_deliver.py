@@ -98,7 +98,7 @@ class Delivery:
 
     async def _deliver(self, entries: Sequence[Entry]) -> _Stop | bool:
         try:
-            with trio.fail_after(_CALL_DEADLINE):
+            with trio.fail_after(_CALL_DEADLINE), self._kernel.stages["deliver"].timed():
                 outcomes = await self._member.backend.apply(entries)
         except trio.TooSlowError:
             return self._stopped(_Stop("ambiguous", "timeout"))

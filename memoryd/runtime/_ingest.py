@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from time import perf_counter_ns
 from typing import Any
 
 from memoryd.core import (
@@ -85,6 +86,7 @@ class Ingest:
         self._kernel = kernel
         self._marker = marker
         self._null = kernel.is_null
+        self._stage = kernel.stages["append"]
 
     def scope(self) -> Scope:
         """The scope of the call, bound to this profile."""
@@ -156,7 +158,9 @@ class Ingest:
         """Append and wake the writers; raises :class:`JournalUnavailable` for *refused*."""
         if self._kernel.journal is None:
             raise self._no_log()
+        started = perf_counter_ns()
         accepted = self._kernel.journal.append(event, turn_key)
+        self._stage.add(perf_counter_ns() - started)
         if accepted.state == "journaled":
             self._kernel.bells.appended()
         elif accepted.state == "held":

@@ -40,7 +40,8 @@ class Barrier:
 
     async def _sync(self) -> None:
         try:
-            await self._kernel.sync_worker.run(self._journal.barrier)
+            with self._kernel.stages["barrier"].timed():
+                await self._kernel.sync_worker.run(self._journal.barrier)
         except BarrierFailed as error:
             self._kernel.log.error("journal.barrier_failed", error=type(error.__cause__ or error).__name__)
             await trio.sleep(_RETRY_BARRIER)

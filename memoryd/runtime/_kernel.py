@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +23,7 @@ from memoryd.errors import (
 from memoryd.journal import Erasures, Journal, Limits, Outbox, Privacy
 from memoryd.log import Log
 from memoryd.runtime._members import Member, Role, build_members
+from memoryd.runtime._stages import Stage, StageName, make_stages
 from memoryd.runtime._wake import Bells
 from memoryd.store import ProfileStore, Worker
 
@@ -63,6 +64,8 @@ class Kernel:
     journal_problem: StoreError | None = None
     clock: Callable[[], int] = now_micros
     pid: int = attrs.field(factory=os.getpid)
+    opened_at: int = attrs.field(factory=now_micros)
+    stages: Mapping[StageName, Stage] = attrs.field(factory=make_stages)
     notes: list[str] = attrs.field(factory=list)
     accepting: bool = True
     running: bool = True
@@ -197,8 +200,8 @@ async def open_member(kernel: Kernel, member: Member) -> None:
     except (ProfileMismatch, StoreTooNew):
         raise
     except (BackendError, StoreError) as error:
-        member.failed(type(error).__name__, kernel.clock())
-        kernel.log.warning("backend.not_open", backend=member.name, error=type(error).__name__)
+        kind = member.stuck(error, kernel.clock())
+        kernel.log.warning("backend.not_open", backend=member.name, error=kind)
         return
     member.is_open = True
 

@@ -10,7 +10,7 @@ import attrs
 import trio
 
 from memoryd.core import Availability, Backend, BackendContext, BackendInfo, Config, profile_folder
-from memoryd.errors import BackendError, BackendNotFound, BackendPermanent, BackendUnavailable
+from memoryd.errors import BackendError, BackendNotFound, BackendPermanent, BackendUnavailable, MemorydError, StoreCorrupt, StoreError
 from memoryd.redact import load_redactor
 from memoryd.runtime._discover import FoundBackend
 from memoryd.runtime._plugins import build_backend, make_backend
@@ -18,12 +18,13 @@ from memoryd.runtime._progress import Progress
 from memoryd.runtime._strangers import strangers_code
 from memoryd.store import ProfileStore
 
-__all__ = ["AUTO", "Member", "Role", "ask_backend", "backend_context", "build_members", "health_problem", "roles"]
+__all__ = ["AUTO", "REPAIR", "Member", "Role", "ask_backend", "backend_context", "build_members", "health_problem", "roles"]
 
 Role = Literal["primary", "mirror", "history"]
 
 AUTO = "auto"
 PREFERRED = "honcho"  # what "auto" takes, where it is configured and healthy
+REPAIR = "'memoryd repair' rebuilds it from the log"
 _HEALTH_DEADLINE = 3.0
 
 
@@ -41,6 +42,7 @@ class Member:
     recovered: int = 0
     last_error: str = ""
     is_open: bool = False
+    damaged: bool = False
 
     def failed(self, error: str, now: int) -> None:
         self.failures += 1
@@ -48,11 +50,33 @@ class Member:
         if self.degraded_since is None:
             self.degraded_since = now
 
+    def met(self, error: MemorydError) -> str:
+        """Note what a call of the backend ended in; gives the class of the error, or of what is behind it."""
+        cause = _behind(error)
+        self.damaged = isinstance(cause, StoreCorrupt)
+        self.last_error = type(cause).__name__
+        return self.last_error
+
+    def stuck(self, error: MemorydError, now: int) -> str:
+        """As :meth:`met`, of a call that has to succeed before this backend gets further."""
+        kind = self.met(error)
+        if self.damaged:
+            self.progress.block()
+        self.failed(kind, now)
+        return kind
+
     def succeeded(self, count: int, now: int) -> None:
         if self.degraded_since is not None:
             self.recovered_at, self.degraded_since, self.recovered = now, None, 0
-        self.failures = 0
+        if self.failures:
+            self.failures, self.damaged = 0, False
+            self.progress.block(False)
         self.recovered += count if self.recovered_at is not None else 0
+
+
+def _behind(error: MemorydError) -> BaseException:
+    """What a backend's error stands for, where that is told: an error of its store, or a foreign one."""
+    return (error if isinstance(error, StoreError) else error.__cause__) or error
 
 
 def build_members(home: Path, profile: ProfileStore, config: Config, vfs: str | None) -> tuple[tuple[Member, ...], tuple[str, ...]]:

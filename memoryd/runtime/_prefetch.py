@@ -67,6 +67,11 @@ class Prefetcher:
         """Drop every answer: something was forgotten."""
         self._slots.clear()
 
+    @property
+    def waiting(self) -> int:
+        """Questions that nobody has looked up yet."""
+        return len(self._waiting)
+
     async def run(self) -> None:
         """Answer what is queued, one at a time."""
         while True:

@@ -12,6 +12,7 @@ class Progress:
 
     def __init__(self) -> None:
         self.seq = 0
+        self.blocked = False
         self.placed = trio.Event()  # how far the backend was before is known
         self._moved = trio.Event()
         self._urgent = trio.Event()
@@ -19,17 +20,25 @@ class Progress:
     def advance(self, seq: int) -> None:
         """The backend has everything up to ``seq`` now (a lower value, after a rebuild, is taken too)."""
         self.seq = seq
+        self._tell()
+
+    def block(self, blocked: bool = True) -> None:
+        """The backend is damaged: it will not get further by waiting, so whoever waits is told at once."""
+        self.blocked = blocked
+        self._tell()
+
+    def _tell(self) -> None:
         self.placed.set()
         moved, self._moved = self._moved, trio.Event()
         moved.set()
 
     async def reach(self, seq: int, timeout: float) -> bool:
-        """Wait until everything up to ``seq`` is applied; False where ``timeout`` seconds pass first."""
+        """Wait until everything up to ``seq`` is applied; False where ``timeout`` seconds pass first, or waiting is of no use."""
         if self.seq >= seq:
             return True
         self._urgent.set()
         with trio.move_on_after(timeout):
-            while self.seq < seq:
+            while self.seq < seq and not self.blocked:
                 await self._moved.wait()
         return self.seq >= seq
 

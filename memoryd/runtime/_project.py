@@ -54,10 +54,10 @@ class Projection:
                 return
 
     async def _after_failure(self, error: MemorydError) -> None:
-        self._member.failed(type(error).__name__, self._kernel.clock())
+        kind = self._member.stuck(error, self._kernel.clock())
         self._cursor = None
         if self._member.failures in (1, 10) or self._member.failures % 100 == 0:
-            self._kernel.log.warning("projection.failed", backend=self._member.name, error=type(error).__name__)
+            self._kernel.log.warning("projection.failed", backend=self._member.name, error=kind)
         await trio.sleep(backoff(_RETRY, self._member.failures, 0.5))
 
     async def _step(self) -> bool:
@@ -70,12 +70,14 @@ class Projection:
         if not entries:
             self._member.succeeded(0, self._kernel.clock())
             return False
-        outcomes = await self._member.backend.apply(entries)
+        with self._kernel.stages["project"].timed():
+            outcomes = await self._member.backend.apply(entries)
         done = [outcome.kind in ("ok", "permanent") for outcome in outcomes]
         applied = done.index(False) if False in done else len(done)
         if applied < len(entries):
             self._cursor = None
             if outcomes[applied].kind == "gap":
+                self._member.damaged = False  # it was rebuilt meanwhile
                 return True
         if applied:
             self._advance(entries[applied - 1].cursor)

@@ -33,6 +33,7 @@ from memoryd.errors import BackendError, BackendTransient, DeadlineExceeded, Inv
 from memoryd.recall import merge, render, scan_tail, spill, still_standing
 from memoryd.runtime._ingest import event_time
 from memoryd.runtime._kernel import Kernel, Member
+from memoryd.runtime._members import REPAIR
 
 __all__ = ["Reading"]
 
@@ -92,7 +93,7 @@ class Reading:
             hits = await self._projected(member, backend, query)
             if hits is not None and reached:
                 return Recall(tuple(hits), source=member.name)
-            tail = await self._tail(member.progress.seq, own)
+            tail = await self._tail(member.progress.seq if hits is not None else 0, own)
             behind = max(0, own - member.progress.seq - len(tail))
             found = self._with_tail(hits or [], tail, query)
             source = member.name if hits is not None else "log" if tail else "none"
@@ -102,10 +103,12 @@ class Reading:
     async def _projected(self, member: Member, backend: HistoryBackend, query: Query) -> list[Hit] | None:
         """None where the projection cannot answer; status says why."""
         try:
-            return await backend.recall(query)
+            hits = await backend.recall(query)
         except MemorydError as error:
-            member.last_error = type(error).__name__
+            member.met(error)
             return None
+        member.damaged = False
+        return hits
 
     def _with_tail(self, hits: Sequence[Hit], tail: Sequence[Entry], query: Query) -> list[Hit]:
         standing = still_standing(hits, query.user, tail) if query.as_of is None else hits
@@ -186,19 +189,22 @@ class Reading:
             return nothing
         member, backend = history
         if not member.is_open:
-            raise BackendTransient(f"the memory of this profile cannot be opened ({member.last_error}): see 'memoryd status'")
+            raise _unusable(member)
         timeout: float = getattr(self._kernel.config.deadlines, deadline)
         started = trio.current_time()
         try:
             with trio.fail_after(timeout):
                 await self._has_all(member, user, kinds, timeout * 0.7)
             with trio.fail_after(_left(started, timeout)):
-                return await ask(backend)
+                found = await ask(backend)
         except trio.TooSlowError:
             raise DeadlineExceeded(f"memory did not answer within {timeout:g} s; see 'memoryd status'") from None
         except MemorydError as error:
-            member.last_error = type(error).__name__
+            if not member.progress.blocked:
+                member.met(error)
             raise
+        member.damaged = False
+        return found
 
     async def _has_all(self, member: Member, user: str, kinds: Kinds, timeout: float) -> None:
         """Wait until ``member`` has what the log has; what it lacks at the deadline may only be what does not matter here."""
@@ -208,7 +214,14 @@ class Reading:
         missing = own - member.progress.seq
         tail = await self._tail(member.progress.seq, own)
         if len(tail) < missing or any(isinstance(entry.event, kinds) and entry.event.scope.user == user for entry in tail):
-            raise trio.TooSlowError
+            raise _unusable(member) if member.progress.blocked else trio.TooSlowError
+
+
+def _unusable(member: Member) -> BackendTransient:
+    """Why local memory gives no answer now, and what to do about it."""
+    if member.damaged:
+        return BackendTransient(f"the memory of this profile is damaged ({member.last_error}): {REPAIR}")
+    return BackendTransient(f"the memory of this profile cannot be opened ({member.last_error}): see 'memoryd status'")
 
 
 def _left(started: float, timeout: float) -> float:

@@ -26,6 +26,7 @@ from memoryd.core import (
     Recall,
     Receipt,
     Restored,
+    Scope,
     Selector,
     Status,
     Stored,
@@ -186,7 +187,8 @@ class Runtime:
         """
         scope = self._ingest.scope()
         asked = make_query(scope, check_text("query", query), limit, as_of, session, labels)
-        return await self._reading.recall(scope, asked, self.config.deadlines.recall)
+        with self._kernel.stages["recall"].timed():
+            return await self._reading.recall(scope, asked, self.config.deadlines.recall)
 
     def queue_prefetch(self, query: str) -> None:
         """Begin to recall for the next turn; the latest query of a session wins.  Plain call, safe from any thread."""
@@ -199,9 +201,14 @@ class Runtime:
         ``deadlines.prefetch``, and empty rather than late."""
         scope = self._ingest.scope()
         scope.need_user()
+        check_text("query", query)
+        with self._kernel.stages["prefetch"].timed():
+            return await self._prefetch(query, scope)
+
+    async def _prefetch(self, query: str, scope: Scope) -> Context:
         budget = self.config.deadlines.prefetch
         started = trio.current_time()
-        ready = await self._prefetcher.get(check_text("query", query), scope, budget * 0.5)
+        ready = await self._prefetcher.get(query, scope, budget * 0.5)
         if ready is not None:
             return ready
         with trio.move_on_after(max(0.0, budget - (trio.current_time() - started))):
@@ -276,7 +283,8 @@ class Runtime:
             while await self._kernel.sync_worker.run(journal.retry_held):
                 await trio.sleep(0.02)
             try:
-                await self._kernel.sync_worker.run(journal.barrier)
+                with self._kernel.stages["barrier"].timed():
+                    await self._kernel.sync_worker.run(journal.barrier)
             except BarrierFailed as error:
                 raise NotDurable(f"not safe against power loss: {error}") from error
             return
@@ -369,7 +377,7 @@ class Runtime:
     async def status(self) -> Status:
         """The state of every part.  Never raises a store error."""
         self._kernel.check_open()
-        return await read_status(self._kernel, self.children)
+        return await read_status(self._kernel, self.children, self._prefetcher.waiting)
 
     def dead_letters(self) -> list[DeadLetter]:
         """Events that a backend refused for good.  Raises :class:`StoreError` where the log, which has them, cannot be opened."""

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal
 
-from memoryd.core import BackendStatus, GateStatus, LogStatus, State, Status, TaskStatus
+from memoryd import __version__
+from memoryd.core import BackendStatus, GateStatus, LogStatus, State, Status, StoreStatus, TaskStatus, worst_state
 from memoryd.errors import MemorydError, StoreError
 from memoryd.runtime._kernel import Kernel, Member
+from memoryd.runtime._members import REPAIR
 from memoryd.runtime._owner import read_owner
 from memoryd.runtime._supervise import Child
+from memoryd.store import lock_readers, wal_path
 
 __all__ = ["read_status"]
 
-_WORST: tuple[State, ...] = ("broken", "degraded", "ok", "off")
+_RECEIPTS = 5
+_STORES: tuple[Literal["log", "memory", "archive"], ...] = ("log", "memory", "archive")
 
 
-async def read_status(kernel: Kernel, children: Iterable[Child]) -> Status:
-    """Every part's own state; the whole is the worst of them.  Reads the stores; never raises a store error."""
+async def read_status(kernel: Kernel, children: Iterable[Child], asked: int) -> Status:
+    """Every part's own state; the whole is the worst of them.  ``asked`` is how many prefetches wait.  Never raises a store error."""
     tasks = tuple(child.status() for child in children)
     log = None if kernel.is_null else await kernel.sync_worker.run(_log_status, kernel)
     head = log.head if log is not None else 0
     backends = [await _member_status(kernel, member, head) for member in kernel.members]
     gate = await kernel.archive_worker.run(_gate_status, kernel)
+    stores = await kernel.read_worker.run(_store_statuses, kernel)
     states: list[State] = [member.state for member in backends]
     states += [log.state] if log is not None else []
     states += ["broken" for task in tasks if task.state == "failed"]
     states += ["degraded"] if gate.warning else []
     return Status(
-        state=_worst(states),
+        state=worst_state(states),
         profile=kernel.profile.name,
         home=str(kernel.home),
         directory=str(kernel.profile.directory),
@@ -35,15 +42,37 @@ async def read_status(kernel: Kernel, children: Iterable[Child]) -> Status:
         backends=tuple(backends),
         gate=gate,
         tasks=tasks,
-        notes=_notes(kernel, tasks, backends),
+        notes=_notes(kernel, tasks, backends, stores),
+        stores=stores,
+        stages=tuple(stage.status() for stage in kernel.stages.values()),
+        queues=_queues(kernel, asked),
+        pid=kernel.pid,
+        version=__version__,
+        opened_at=kernel.opened_at,
     )
 
 
-def _worst(states: list[State]) -> State:
-    for state in _WORST:
-        if state in states:
-            return state
-    return "ok"
+def _queues(kernel: Kernel, asked: int) -> Mapping[str, int]:
+    """What waits for each thread of the stores, and in memory."""
+    threads = {worker.name.removeprefix("memoryd-"): worker.waiting for worker in kernel.workers}
+    return {**threads, "held": kernel.journal.held if kernel.journal is not None else 0, "prefetch": asked}
+
+
+def _store_statuses(kernel: Kernel) -> tuple[StoreStatus, ...]:
+    paths = [(name, kernel.profile.directory / f"{name}.db") for name in _STORES]
+    return tuple(_store_status(name, path, kernel.pid) for name, path in paths if path.exists())
+
+
+def _store_status(name: Literal["log", "memory", "archive"], path: Path, own: int) -> StoreStatus:
+    sizes, written = {}, 0
+    for part in (path, wal_path(path)):
+        try:
+            found = part.stat()
+        except OSError:  # it was removed meanwhile; the part that uses it says so
+            continue
+        sizes[part], written = found.st_size, max(written, found.st_mtime_ns)
+    readers = tuple(pid for pid in lock_readers(path) if pid != own)
+    return StoreStatus(name, str(path), sizes.get(path, 0), sizes.get(wal_path(path), 0), written // 1000 or None, readers)
 
 
 def _log_status(kernel: Kernel) -> LogStatus:
@@ -77,7 +106,7 @@ def _log_status(kernel: Kernel) -> LogStatus:
 
 def _gate_status(kernel: Kernel) -> GateStatus:
     gate, quota = kernel.gate, kernel.config.gate.quota_bytes
-    seen = gate.status(receipts=1)
+    seen = gate.status(receipts=_RECEIPTS)
     used = gate.shelf.usage()
     full = quota and used >= 0.8 * quota
     last = seen.receipts[-1] if seen.receipts else {}
@@ -91,6 +120,7 @@ def _gate_status(kernel: Kernel) -> GateStatus:
         last_verdict=str(last.get("verdict", "")),
         bytes=used,
         warning=f"the archive uses {100 * used // quota} % of gate.quota_bytes" if full else "",
+        receipts=seen.receipts,
     )
 
 
@@ -107,7 +137,7 @@ async def _member_status(kernel: Kernel, member: Member, head: int) -> BackendSt
         name=info.name,
         label=info.label,
         role=member.role,
-        state="broken" if problem else "degraded" if stopped or member.degraded_since is not None else "ok",
+        state="broken" if problem or member.damaged else "degraded" if stopped or member.degraded_since is not None else "ok",
         cursor=member.progress.seq,
         backlog=waiting,
         oldest_age=max(0.0, (kernel.clock() - oldest) / 1e6) if waiting and oldest is not None else 0.0,
@@ -138,10 +168,12 @@ async def _counts(kernel: Kernel, member: Member) -> tuple[Mapping[str, int], st
     try:
         return await history[1].counts(), ""
     except MemorydError as error:
-        return {}, type(error).__name__ if member.is_open else member.last_error
+        return {}, member.met(error) if member.is_open else member.last_error
 
 
-def _notes(kernel: Kernel, tasks: tuple[TaskStatus, ...], backends: Iterable[BackendStatus]) -> tuple[str, ...]:
+def _notes(
+    kernel: Kernel, tasks: tuple[TaskStatus, ...], backends: Iterable[BackendStatus], stores: Iterable[StoreStatus]
+) -> tuple[str, ...]:
     notes = list(kernel.notes)
     if kernel.journal_problem is not None:
         notes.append(f"the log cannot be opened: {kernel.journal_problem}")
@@ -150,6 +182,13 @@ def _notes(kernel: Kernel, tasks: tuple[TaskStatus, ...], backends: Iterable[Bac
         f"process {backend.owner} delivers to {backend.name} and stands still: resume it, or end it and another takes over"
         for backend in backends
         if backend.owner_stopped
+    ]
+    notes += [f"{member.name}: its memory is damaged; {REPAIR}" for member in kernel.members if member.damaged]
+    notes += [
+        f"process {pid} reads {store.path} and pins {store.wal_bytes} bytes of its write-ahead log, which shrinks when that process is done"
+        for store in stores
+        if store.wal_bytes > kernel.config.log.wal_cap_bytes
+        for pid in store.readers
     ]
     if kernel.journal is not None and not kernel.journal.power_safe:
         notes.append("the last sync of the log failed: what was journaled since survives kill -9, maybe not power loss")

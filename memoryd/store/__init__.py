@@ -10,6 +10,7 @@ from memoryd.store._connection import wal_size as wal_size
 from memoryd.store._errors import os_errors as os_errors
 from memoryd.store._filesystem import require_platform as require_platform
 from memoryd.store._locks import lock_holder as lock_holder
+from memoryd.store._locks import lock_readers as lock_readers
 from memoryd.store._migrate import Schema as Schema
 from memoryd.store._migrate import backup_path as backup_path
 from memoryd.store._migrate import prepare as prepare

@@ -1,30 +1,40 @@
-"""Who holds the write lock: the one thing that a user needs to know about a locked store."""
+"""Who holds a lock: the one thing that a user needs to know about a store that is locked, or whose write-ahead log cannot shrink."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["lock_holder"]
+__all__ = ["lock_holder", "lock_readers"]
 
 WRITE_LOCK_BYTE = 120
 """Where SQLite's WAL-mode write lock lies in the ``-shm`` file; part of its file format."""
 
+READ_LOCK_BYTES = range(123, 128)
+"""Where its read locks lie: each holds a place of the write-ahead log, and what follows stays until it is let go."""
+
 
 def lock_holder(path: Path, table: Path = Path("/proc/locks")) -> int | None:
     """The process id that holds the write lock of the store at ``path``; None where nobody does or the system does not tell."""
+    return next(_holders(path, "WRITE", range(WRITE_LOCK_BYTE, WRITE_LOCK_BYTE + 1), table), None)
+
+
+def lock_readers(path: Path, table: Path = Path("/proc/locks")) -> tuple[int, ...]:
+    """The process ids that read the store at ``path`` at this instant; none where the system does not tell."""
+    return tuple(sorted(set(_holders(path, "READ", READ_LOCK_BYTES, table))))
+
+
+def _holders(path: Path, kind: str, wanted: range, table: Path) -> Iterator[int]:
+    """From lines such as ``1: POSIX  ADVISORY  WRITE 1234 fe:00:5678 120 120``: who holds one of the ``wanted`` bytes."""
     try:
-        inode = os.stat(path.with_name(path.name + "-shm")).st_ino
+        inode = str(os.stat(path.with_name(path.name + "-shm")).st_ino)
         lines = table.read_text("ascii", "replace").splitlines()
     except OSError:
-        return None  # no such file, or a system without /proc
-    return next((pid for line in lines if (pid := _holder(line, inode))), None)
-
-
-def _holder(line: str, inode: int) -> int | None:
-    """``1: POSIX  ADVISORY  WRITE 1234 fe:00:5678 120 120``: the process id where the line is about that inode's write lock."""
-    match line.split():
-        case [_, "POSIX", _, "WRITE", pid, place, first, last] if place.rpartition(":")[2] == str(inode):
-            covers = int(first) <= WRITE_LOCK_BYTE and (last == "EOF" or int(last) >= WRITE_LOCK_BYTE)
-            return int(pid) if covers and int(pid) > 0 else None
-    return None
+        return  # no such file, or a system without /proc
+    for line in lines:
+        match line.split():
+            case [_, "POSIX", _, held, pid, place, first, last] if held == kind and place.rpartition(":")[2] == inode:
+                end = wanted.stop if last == "EOF" else int(last) + 1
+                if int(first) < wanted.stop and end > wanted.start and int(pid) > 0:
+                    yield int(pid)

@@ -72,6 +72,11 @@ class Worker:
         self._thread = threading.Thread(target=self._serve, name=f"memoryd:{name}", daemon=True)
         self._thread.start()
 
+    @property
+    def waiting(self) -> int:
+        """Calls that have not begun, about."""
+        return self._queue.qsize()
+
     async def run(self, fn: Callable[[*Ts], T], *args: *Ts, abandon: bool = False) -> T:
         """Run ``fn(*args)`` on the thread, from trio.  Cancelled while it runs, this waits for its end and then raises Cancelled.
 
