@@ -10,7 +10,15 @@ import attrs
 import trio
 
 from memoryd.core import Availability, Backend, BackendContext, BackendInfo, Config, profile_folder
-from memoryd.errors import BackendError, BackendNotFound, BackendPermanent, BackendUnavailable, MemorydError, StoreCorrupt, StoreError
+from memoryd.errors import (
+    BackendError,
+    BackendNotFound,
+    BackendPermanent,
+    BackendUnavailable,
+    MemorydError,
+    StoreCorrupt,
+    StoreError,
+)
 from memoryd.redact import load_redactor
 from memoryd.runtime._discover import FoundBackend
 from memoryd.runtime._plugins import build_backend, make_backend
