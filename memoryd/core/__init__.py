@@ -9,6 +9,7 @@ from memoryd.core._codec import encode_event as encode_event
 from memoryd.core._codec import kind_of as kind_of
 from memoryd.core._config import CaptureConfig as CaptureConfig
 from memoryd.core._config import Config as Config
+from memoryd.core._config import DaemonConfig as DaemonConfig
 from memoryd.core._config import DeadlineConfig as DeadlineConfig
 from memoryd.core._config import DeliveryConfig as DeliveryConfig
 from memoryd.core._config import GateConfig as GateConfig
@@ -42,9 +43,12 @@ from memoryd.core._events import Entry as Entry
 from memoryd.core._events import Erased as Erased
 from memoryd.core._events import Event as Event
 from memoryd.core._events import Forget as Forget
+from memoryd.core._events import GivenEvent as GivenEvent
 from memoryd.core._events import MemoryWrite as MemoryWrite
 from memoryd.core._events import SessionMark as SessionMark
 from memoryd.core._events import Turn as Turn
+from memoryd.core._events import bind_event as bind_event
+from memoryd.core._events import given_event as given_event
 from memoryd.core._events import new_event_id as new_event_id
 from memoryd.core._evidence import Evidence as Evidence
 from memoryd.core._evidence import evidence_of as evidence_of

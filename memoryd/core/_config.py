@@ -16,7 +16,7 @@ from memoryd.core._value import Value
 from memoryd.errors import ConfigError
 
 __all__ = [
-    "CaptureConfig", "Config", "DeadlineConfig", "DeliveryConfig", "GateConfig", "GateMode", "Key", "LogConfig",
+    "CaptureConfig", "Config", "DaemonConfig", "DeadlineConfig", "DeliveryConfig", "GateConfig", "GateMode", "Key", "LogConfig",
     "LoggingConfig", "RecallConfig", "StoreConfig", "ToolConfig", "build_config", "config_keys", "section_doc",
 ]
 
@@ -100,6 +100,20 @@ class DeliveryConfig(Value):
 
 
 @attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class DaemonConfig(Value):
+    """`memoryd serve`: what one daemon allows."""
+
+    frame_bytes: int = setting(16 * _MIB, Whole(64 * _KIB), "bytes of one request; a longer one ends its connection")
+    in_flight: int = setting(64, Whole(1, 10_000), "slow calls of one connection at once; one more is told to come again")
+    connections: int = setting(1024, Whole(16, 100_000), "connections at once; above, the one that is silent for longest is closed")
+    idle: float = setting(3600.0, Seconds(), "seconds after which a silent connection is closed")
+    stall: float = setting(30.0, Seconds(), "seconds that a client may stop in the middle of a request, or of reading an answer")
+    profiles: int = setting(32, Whole(1, 1000), "profiles open at once; above, the one that is unused for longest is closed")
+    profile_idle: float = setting(300.0, Seconds(), "seconds after which an unused profile is closed")
+    drain: float = setting(10.0, Seconds(), "seconds that calls may go on after the signal to end")
+
+
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class ToolConfig(Value):
     """The tool ``memory_backend`` that a host gives to its model."""
 
@@ -128,6 +142,7 @@ class Config(Value):
     deadlines: DeadlineConfig = attrs.field(factory=DeadlineConfig)
     gate: GateConfig = attrs.field(factory=GateConfig)
     delivery: DeliveryConfig = attrs.field(factory=DeliveryConfig)
+    daemon: DaemonConfig = attrs.field(factory=DaemonConfig)
     tool: ToolConfig = attrs.field(factory=ToolConfig)
     logging: LoggingConfig = attrs.field(factory=LoggingConfig)
     backends: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict, repr=False)
@@ -160,6 +175,7 @@ _SECTIONS: Mapping[str, type[Any]] = {
     "deadlines": DeadlineConfig,
     "gate": GateConfig,
     "delivery": DeliveryConfig,
+    "daemon": DaemonConfig,
     "tool": ToolConfig,
     "logging": LoggingConfig,
 }

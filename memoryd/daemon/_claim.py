@@ -70,11 +70,17 @@ class Claim:
             os.close(self._lock)
             self._lock = lock
 
-    def release(self) -> None:
-        """Remove our socket, not another's, and let another daemon begin."""
+    def unlink(self) -> bool:
+        """Remove our socket, not another's, so that nobody new comes; False where we made none."""
+        bound, self._bound = self._bound, None
         with suppress(OSError):
-            if self._bound is not None and _identity(os.lstat(self.path)) == self._bound:
+            if bound is not None and _identity(os.lstat(self.path)) == bound:
                 os.unlink(self.path)
+        return bound is not None
+
+    def release(self) -> None:
+        """Remove our socket, and let another daemon begin."""
+        self.unlink()
         os.close(self._lock)
 
 

@@ -1,4 +1,4 @@
-"""The profiles that are open: each opened when it is asked for, closed when nobody uses it, bounded in number, and alone with its faults."""
+"""The profiles that are open: opened when asked for, closed when unused, bounded in number, each alone with its faults."""
 
 from __future__ import annotations
 
