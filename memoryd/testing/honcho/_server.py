@@ -272,7 +272,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         honcho = self.server.honcho
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length)
+        if len(body) < length:  # the client hung up in the middle: no request
+            return self._leave()
         found = route_of(self.command, urlsplit(self.path).path)
         does = found[0].does if found else ""
         honcho.note(Received(self.command, self.path, does, str(self.headers), body))

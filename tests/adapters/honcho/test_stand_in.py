@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,18 @@ def test_a_connection_is_gone_after_a_500(honcho: HonchoServer) -> None:
         with pytest.raises((http.client.HTTPException, ConnectionError)):
             connection.request("GET", "/health")
             connection.getresponse()
+
+
+def test_a_request_that_was_cut_off_is_none(honcho: HonchoServer) -> None:
+    say(honcho, "kept", mark="m")
+    (message,) = honcho.messages()
+    path = f"{W}/sessions/s/messages/{message['id']}"
+    host, port = honcho.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(f"PUT {path} HTTP/1.1\r\nHost: h\r\nContent-Length: 20\r\n\r\n".encode())
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(100) == b""
+    assert [found["metadata"] for found in honcho.messages()] == [{"mark": "m"}]
 
 
 def test_faults_count(honcho: HonchoServer) -> None:
