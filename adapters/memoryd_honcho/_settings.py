@@ -18,7 +18,7 @@ __all__ = ["Settings", "read_settings"]
 _WHERE = "backends.honcho"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,512}\Z")
 _KEYS = (
-    "url", "api_key_env", "api_key_file", "workspace", "timeout", "read_timeout", "settle", "assistant", "peers", "send_tools",
+    "url", "api_key", "api_key_env", "api_key_file", "workspace", "timeout", "read_timeout", "settle", "assistant", "peers", "send_tools",
 )  # fmt: skip
 
 
@@ -72,6 +72,8 @@ def _from(table: Mapping[str, Any], environ: Mapping[str, str], key: str, *varia
 
 
 def _url(table: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+    if table.get("url") == "":  # a host says that this profile has none, whatever the process's environment holds
+        return ""
     place, url = _from(table, environ, "url", "HONCHO_URL", "HONCHO_BASE_URL")
     if not url:
         return ""
@@ -92,6 +94,8 @@ def _url(table: Mapping[str, Any], environ: Mapping[str, str]) -> str:
 
 
 def _api_key(table: Mapping[str, Any], environ: Mapping[str, str]) -> str | None:
+    if "api_key" in table:  # from a host, in this process: files and variables are refused before they come here
+        return _printable(f"{_WHERE}.api_key", str(table["api_key"])) or None
     if "api_key_env" in table and "api_key_file" in table:
         raise ConfigError(f"{_WHERE}: give api_key_env or api_key_file, not both")
     if "api_key_file" in table:
