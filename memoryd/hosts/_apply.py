@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -42,7 +43,12 @@ class Applied(Value):
 
 def foresee(plan: Plan) -> Applied:
     """What :func:`apply_plan` would do; nothing is written."""
-    return Applied(tuple(Done(change.path, _action(change, change.path.exists()), change.why) for change in plan.changes))
+    changes = [Done(change.path, _action(change, change.path.exists()), change.why) for change in plan.changes]
+    return Applied((*changes, *(_erasure(folder) for folder in plan.erases)))
+
+
+def _erasure(folder: Path) -> Done:
+    return Done(folder, "remove", "everything that was recorded")
 
 
 def _action(change: Change, there: bool) -> str:
@@ -61,6 +67,12 @@ def apply_plan(plan: Plan, memoryd_home: Path) -> Applied:
             done.append(_applied(change, memoryd_home))
         except OSError as error:
             raise ConfigError(f"{error.filename or change.path}: cannot be changed: {error.strerror}") from error
+    for folder in plan.erases:
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise ConfigError(f"{error.filename or folder}: cannot be deleted: {error.strerror}") from error
+        done.append(_erasure(folder))
     return Applied(tuple(done))
 
 

@@ -44,11 +44,13 @@ class Change(Value):
 class Plan(Value):
     """What an install or uninstall would do, in order.  ``notes`` are said afterwards: what is recorded, where, what to do next.
 
+    ``erases`` are directories that are deleted whole, with no copy kept: what was recorded, where its deletion was asked for.
     No changes means that all is as it shall be.
     """
 
     changes: tuple[Change, ...] = ()
     notes: tuple[str, ...] = ()
+    erases: tuple[Path, ...] = ()
 
 
 @attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
