@@ -1,0 +1,60 @@
+"""Gemini CLI as a host: it tells, and takes no refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from memoryd.hosts import Check, HostInfo, Place, Plan
+from memoryd_hooks import _checks as checks
+from memoryd_hooks import _install as install
+from memoryd_hooks._install import Hook
+from memoryd_hooks._install_json import has_ours, plan_drop, plan_put
+
+__all__ = ["GeminiHost"]
+
+HOOKS = (Hook("PreCompress", 30), Hook("SessionStart", 10), Hook("BeforeAgent", 5), Hook("AfterAgent", 10), Hook("SessionEnd", 5))
+
+
+class GeminiHost:
+    info = HostInfo(
+        "gemini",
+        "Gemini CLI",
+        "observe-only",
+        "advisory: Gemini CLI compresses whatever a hook answers; a checkpoint is made each time it tells of it, and nothing is promised",
+    )
+
+    def present(self, place: Place) -> bool:
+        return (place.home / ".gemini").is_dir() or install.program(place, "gemini") is not None
+
+    def installed(self, place: Place) -> bool:
+        return has_ours(_settings(place))
+
+    def plan_install(self, place: Place) -> Plan:
+        install.scope_of(place, "user", "project")
+        changes = (*install.hook_change(place), *plan_put(_settings(place), _groups(place), "hooks that record and archive"))
+        return Plan(changes, install.notes_of(place, self.info.label) if changes else ())
+
+    def plan_uninstall(self, place: Place) -> Plan:
+        install.scope_of(place, "user", "project")
+        changes = plan_drop(_settings(place), place, _groups(place), "without the hooks of memoryd")
+        return install.after_uninstall(place, self.info.name, changes)
+
+    def checks(self, place: Place) -> Sequence[Check]:
+        return checks.of_gemini(place, _settings(place), {hook.event for hook in HOOKS})
+
+
+def _settings(place: Place) -> Path:
+    folder = place.cwd if place.options.get("scope") == "project" else place.home
+    return folder / ".gemini" / "settings.json"
+
+
+def _groups(place: Place) -> Mapping[str, Any]:
+    return {hook.event: {"hooks": [_handler(place, hook)]} for hook in HOOKS}
+
+
+def _handler(place: Place, hook: Hook) -> Mapping[str, Any]:
+    """Milliseconds here, where other hosts have seconds."""
+    command = install.hook_command(place, "gemini", hook.event)
+    return {"name": "memoryd", "type": "command", "command": command, "timeout": hook.timeout * 1000}
