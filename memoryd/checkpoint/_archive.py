@@ -60,7 +60,7 @@ class Archive:
             receipt = Upsert(self._files, transcript, deadline).run()
             if not self.is_in_place():
                 path = str(self._files.path)
-                raise StoreBroken(f"{path} was removed or replaced while it was open; try again to begin a new archive", path=path)
+                raise StoreBroken(f"{path} was removed or replaced while it was open; try again: the one that is there now is used", path=path)
             return receipt
 
     def is_in_place(self) -> bool:

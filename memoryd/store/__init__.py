@@ -1,5 +1,8 @@
 """SQLite files: profiles, connections and their pragmas, migrations, threads, barriers.  Nobody else imports apsw."""
 
+from memoryd.store._alone import alone as alone
+from memoryd.store._backup import check_store as check_store
+from memoryd.store._backup import snapshot as snapshot
 from memoryd.store._connection import CheckpointMode as CheckpointMode
 from memoryd.store._connection import Connection as Connection
 from memoryd.store._connection import Params as Params
@@ -9,17 +12,29 @@ from memoryd.store._connection import wal_path as wal_path
 from memoryd.store._connection import wal_size as wal_size
 from memoryd.store._errors import os_errors as os_errors
 from memoryd.store._filesystem import require_platform as require_platform
+from memoryd.store._known import is_lost as is_lost
+from memoryd.store._known import known_stores as known_stores
 from memoryd.store._locks import lock_holder as lock_holder
 from memoryd.store._locks import lock_readers as lock_readers
 from memoryd.store._migrate import Schema as Schema
 from memoryd.store._migrate import backup_path as backup_path
 from memoryd.store._migrate import prepare as prepare
+from memoryd.store._moves import finish_moves as finish_moves
+from memoryd.store._moves import locked_directory as locked_directory
+from memoryd.store._moves import move_all as move_all
 from memoryd.store._pragmas import Options as Options
 from memoryd.store._profile import ProfileStore as ProfileStore
 from memoryd.store._profile import open_profile as open_profile
 from memoryd.store._profile import profile_directory as profile_directory
+from memoryd.store._profile import read_identity as read_identity
+from memoryd.store._profile import write_identity as write_identity
 from memoryd.store._queries import load_migrations as load_migrations
 from memoryd.store._queries import load_queries as load_queries
+from memoryd.store._reclaim import Reclaimed as Reclaimed
+from memoryd.store._reclaim import fold_back as fold_back
+from memoryd.store._reclaim import reclaim as reclaim
+from memoryd.store._salvage import Salvaged as Salvaged
+from memoryd.store._salvage import salvage as salvage
 from memoryd.store._sync import WalBarrier as WalBarrier
 from memoryd.store._sync import free_bytes as free_bytes
 from memoryd.store._sync import fsync_directory as fsync_directory

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import apsw
 
 from memoryd.errors import StoreCorrupt
-from memoryd.store._connection import Connection, store_uri
+from memoryd.store._connection import Connection, connect, store_uri
 from memoryd.store._errors import os_errors, raise_mapped
 from memoryd.store._fork import OUTSIDE
+from memoryd.store._pragmas import Options
 from memoryd.store._sync import fsync_directory
 
-__all__ = ["back_up"]
+__all__ = ["back_up", "check_store", "snapshot"]
+
+PAGES = 4096  # copied between two looks at how far it is
 
 CREATE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 
@@ -34,7 +38,42 @@ def back_up(source: Connection, target: Path, *, mode_of: Path, vfs: str | None 
     fsync_directory(target.parent)
 
 
-def _copy(source: Connection, draft: Path, mode_of: Path, vfs: str | None) -> None:
+def snapshot(
+    path: Path, target: Path, *, mode_of: Path, on_progress: Callable[[int, int], None] = lambda done, total: None, vfs: str | None = None
+) -> None:
+    """Copy the store at ``path`` as it is at one instant, while anybody uses it, into one new file; both are in order or this raises.
+
+    ``on_progress`` is told (bytes done, bytes in all).  The write-ahead log grows by what is written meanwhile.
+    """
+    source = connect(path, Options(readonly=True, busy_ms=10_000), vfs=vfs)
+    try:
+        with source.transaction("DEFERRED"), OUTSIDE:
+            source.all("SELECT count(*) FROM sqlite_schema")  # from here on it sees no change
+            _copy(source, target, mode_of, vfs, on_progress)
+    finally:
+        source.close()
+    fsync_directory(target.parent)
+
+
+def check_store(path: Path) -> str:
+    """What SQLite finds wrong with the file at ``path``, which nobody else has open; an empty text where it is in order."""
+    try:
+        connection = apsw.Connection(store_uri(path), apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
+    except apsw.Error as error:
+        return str(error)
+    try:
+        found = connection.execute("PRAGMA integrity_check(1)").fetchall()
+    except apsw.Error as error:
+        return str(error)
+    finally:
+        with suppress(apsw.Error):
+            connection.close(True)
+    return "" if found == [("ok",)] else str(found[0][0]).partition("\n")[0]
+
+
+def _copy(
+    source: Connection, draft: Path, mode_of: Path, vfs: str | None, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> None:
     try:
         copy = apsw.Connection(store_uri(draft, mode_of), CREATE, vfs)
     except apsw.Error as error:
@@ -42,7 +81,7 @@ def _copy(source: Connection, draft: Path, mode_of: Path, vfs: str | None) -> No
     try:
         progress = copy.backup("main", source.raw, "main")
         try:
-            progress.step(-1)
+            _step(progress, copy, on_progress)
         finally:
             progress.close(True)  # its own context manager ends in SystemError where the disk goes on failing
         copy.pragma("journal_mode", "delete")  # a backup is one file, without a log beside it
@@ -54,6 +93,13 @@ def _copy(source: Connection, draft: Path, mode_of: Path, vfs: str | None) -> No
             copy.close(True)
     if found != [("ok",)]:
         raise StoreCorrupt(f"{source.path} is damaged; nothing was changed: restore a backup", path=str(source.path))
+
+
+def _step(progress: apsw.Backup, copy: apsw.Connection, on_progress: Callable[[int, int], None]) -> None:
+    while not progress.done:
+        progress.step(PAGES)
+        size = copy.pragma("page_size")
+        on_progress((progress.page_count - progress.remaining) * size, progress.page_count * size)
 
 
 def _remove(draft: Path) -> None:

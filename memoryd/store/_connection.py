@@ -15,11 +15,12 @@ from weakref import WeakSet
 import apsw
 
 from memoryd.errors import ClosedError, DeadlineExceeded, ForkedError, StoreBroken, StoreError, StoreLocked
+from memoryd.store._alone import check_attended
 from memoryd.store._errors import os_errors, raise_mapped
 from memoryd.store._fork import OUTSIDE, forked_badly, rests
 from memoryd.store._pragmas import Options, apply_pragmas
 
-__all__ = ["CheckpointMode", "Connection", "Params", "Row", "connect", "wal_path", "wal_size"]
+__all__ = ["CheckpointMode", "Connection", "Params", "Row", "connect", "is_open_here", "wal_path", "wal_size"]
 
 Row: TypeAlias = tuple[Any, ...]
 Params: TypeAlias = Sequence[Any] | Mapping[str, Any]
@@ -191,6 +192,11 @@ class Connection:
         return self.raw.last_insert_rowid()
 
     @property
+    def is_open(self) -> bool:
+        """True until :meth:`close`."""
+        return self._state != "closed"
+
+    @property
     def in_transaction(self) -> bool:
         """True between BEGIN and COMMIT or ROLLBACK.  SQLite rolls back by itself on some errors."""
         return self.raw.in_transaction
@@ -282,7 +288,13 @@ def connect(path: Path, options: Options, *, vfs: str | None = None) -> Connecti
         there = path.exists()
     if not there:
         raise StoreBroken(f"{path} does not exist; was its directory removed?  Open the profile again to create it", path=str(path))
-    return open_connection(store_uri(path), path, options, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI, vfs)
+    connection = open_connection(store_uri(path), path, options, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI, vfs)
+    try:
+        check_attended(path.parent)
+    except StoreLocked:
+        connection.close()
+        raise
+    return connection
 
 
 def store_uri(path: Path, mode_of: Path | None = None) -> str:
@@ -317,6 +329,11 @@ def _open(uri: str, path: Path, options: Options, flags: int, vfs: str | None) -
 
 
 _open_here: WeakSet[Connection] = WeakSet()
+
+
+def is_open_here(path: Path) -> bool:
+    """True where this process has a connection to the store at ``path``."""
+    return any(connection.path == path and connection.is_open for connection in list(_open_here))
 
 
 def _forked(path: Path) -> ForkedError:

@@ -12,6 +12,7 @@ from memoryd.errors import ProfileMismatch, StoreBroken, StoreTooNew
 from memoryd.store._backup import back_up
 from memoryd.store._connection import Connection, connect, open_connection, store_uri
 from memoryd.store._filesystem import refuse_network, require_platform
+from memoryd.store._known import check_not_lost, note_store
 from memoryd.store._pragmas import Options
 from memoryd.store._profile import ProfileStore
 from memoryd.store._queries import load_migrations, load_queries
@@ -25,16 +26,24 @@ APPLICATION_ID = 0x6D6D7264
 OLDEST_SQLITE = (3, 51, 3)
 """Earlier ones can corrupt a file when its write-ahead log is reset."""
 
-OPTIONS = Options(synchronous="FULL", busy_ms=10_000)
+LASTING = frozenset({"log", "archive"})
+OPTIONS = Options(synchronous="FULL", busy_ms=10_000, creating=True)
 CREATE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)
 class Schema(Value):
-    """What a store file holds: its ``kind`` (``log``, ``memory``, ``archive``) and the SQL of every version since the first."""
+    """What a store file holds: its ``kind`` (``log``, ``memory``, ``archive``) and the SQL of every version since the first.
+
+    A ``lasting`` one cannot be made anew from another: where it was made before and is gone, it is not simply begun again.
+    """
 
     kind: str
     migrations: tuple[str, ...] = attrs.field(repr=False)
+
+    @property
+    def lasting(self) -> bool:
+        return self.kind in LASTING
 
     @classmethod
     def load(cls, kind: str, package: str) -> Schema:
@@ -64,6 +73,8 @@ def prepare(path: Path, schema: Schema, profile: ProfileStore, *, vfs: str | Non
     require_platform()
     require_sqlite()
     refuse_network(path.parent)
+    if schema.lasting:
+        check_not_lost(path)
     mode_of = profile.directory / "profile.key"
     connection = open_connection(store_uri(path, mode_of), path, OPTIONS, CREATE, vfs)
     try:
@@ -72,6 +83,8 @@ def prepare(path: Path, schema: Schema, profile: ProfileStore, *, vfs: str | Non
             fsync_directory(path.parent)
     finally:
         connection.close()
+    if schema.lasting:
+        note_store(path)
 
 
 def backup_path(path: Path, version: int) -> Path:
@@ -146,11 +159,11 @@ def _check_kind(path: Path, state: _State) -> None:
 def _check_identity(connection: Connection, schema: Schema, profile: ProfileStore) -> None:
     path = connection.path
     found = connection.one(load_queries("memoryd.store")["select_identity"])
-    kind, name, instance = found or ("nothing", b"", "")
+    kind, _, instance = found or ("nothing", b"", "")
     if kind != schema.kind:
         raise StoreBroken(f"{path} holds {kind}, not {schema.kind}; put the right file back", path=str(path))
-    if (name, instance) != (_name_bytes(profile), profile.instance):
-        raise ProfileMismatch(f"{path} was copied from another profile; use that one's home, or re-key the copy", path=str(path))
+    if instance != profile.instance:  # a profile's name may change, what is inside stays its own
+        raise ProfileMismatch(f"{path} was copied from another profile; use that one's home, or `memoryd profiles copy`", path=str(path))
 
 
 def _refuse_newer(path: Path, found: int, known: int) -> None:

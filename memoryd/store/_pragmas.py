@@ -24,7 +24,8 @@ class Options(Value):
 
     ``synchronous`` NORMAL leaves fsync to a barrier, FULL syncs each commit.  ``busy_ms`` is how long a statement waits for another
     process's lock.  ``autocheckpoint`` is in pages, 0 for never.  ``wal_limit`` is how many bytes a write-ahead log may keep when it
-    begins anew.  ``cache_kib`` bounds the page cache.  A ``readonly`` connection refuses every write.
+    begins anew.  ``cache_kib`` bounds the page cache.  A ``readonly`` connection refuses every write.  ``creating`` is for whoever may be
+    the first to open the file.
     """
 
     synchronous: Synchronous = "NORMAL"
@@ -33,11 +34,14 @@ class Options(Value):
     wal_limit: int = 8 << 20
     cache_kib: int = 8192
     readonly: bool = False
+    creating: bool = False
 
 
 def apply_pragmas(raw: apsw.Connection, options: Options) -> None:
     """Set everything that a connection of memoryd relies on; raises :class:`StoreBroken` where SQLite does not obey."""
     raw.set_busy_timeout(options.busy_ms)
+    if options.creating:
+        give_back(raw)
     write_ahead_log(raw, options.busy_ms)
     synchronous(raw, options.synchronous)
     sync_to_the_platter(raw)
@@ -51,6 +55,13 @@ def apply_pragmas(raw: apsw.Connection, options: Options) -> None:
     trusted_schema(raw)
     if options.readonly:
         query_only(raw)
+
+
+def give_back(raw: apsw.Connection) -> None:
+    """Pages that a large deletion frees can go back to the disk.  Only a file without content takes it, so it comes first; older files
+    get it from ``memoryd repair``, and nothing else depends on it."""
+    if raw.pragma("page_count") == 0:
+        raw.pragma("auto_vacuum", "INCREMENTAL")
 
 
 def write_ahead_log(raw: apsw.Connection, busy_ms: int) -> None:

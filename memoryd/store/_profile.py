@@ -5,24 +5,22 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
 
 from memoryd.core import Value, profile_folder
-from memoryd.errors import ProfileMismatch, StoreCorrupt, StoreLocked, StoreReadOnly
+from memoryd.errors import ProfileMismatch, StoreCorrupt, StoreReadOnly
+from memoryd.store._alone import check_attended
 from memoryd.store._errors import os_errors
 from memoryd.store._filesystem import require_platform
+from memoryd.store._moves import finish_moves, locked_directory
 from memoryd.store._sync import private_directory, write_private
 
-__all__ = ["ProfileStore", "open_profile", "profile_directory"]
+__all__ = ["ProfileStore", "open_profile", "profile_directory", "read_identity", "write_identity"]
 
 KEY_BYTES = 32
-CREATION_SECONDS = 5.0
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)
@@ -48,34 +46,44 @@ def open_profile(home: Path, name: str) -> ProfileStore:
     """
     require_platform()
     directory = profile_directory(home, name).absolute()
-    private_directory(directory)
+    root = directory.parent
+    private_directory(root)
     with os_errors(directory):
+        finish_moves(root)
+        if not (directory / "profile.json").exists():
+            _create(directory, name)
         _check_owner(directory)
-        identity = directory / "profile.json"
-        if not identity.exists():
-            with _creation_lock(directory):
-                if not identity.exists():
-                    _create(directory, name)
+        check_attended(directory)
         return _load(directory, name)
 
 
 def _create(directory: Path, name: str) -> None:
-    """The identity is written last: where it exists, the key does."""
-    key = directory / "profile.key"
-    if not key.exists():
-        write_private(key, secrets.token_bytes(KEY_BYTES))
-    record = {"name": name, "instance": secrets.token_hex(16), "created": datetime.now(UTC).isoformat()}
+    """One creator at a time, and none while profiles are moved.  The identity is written last: where it exists, the key does."""
+    with locked_directory(directory.parent):
+        private_directory(directory)
+        _check_owner(directory)
+        if (directory / "profile.json").exists():
+            return
+        if not (directory / "profile.key").exists():
+            write_private(directory / "profile.key", secrets.token_bytes(KEY_BYTES))
+        write_identity(directory, name, secrets.token_hex(16))
+
+
+def write_identity(directory: Path, name: str, instance: str) -> None:
+    """Say whose directory this is."""
+    record = {"name": name, "instance": instance, "created": datetime.now(UTC).isoformat()}
     write_private(directory / "profile.json", json.dumps(record).encode("ascii") + b"\n")
 
 
 def _load(directory: Path, name: str) -> ProfileStore:
-    stored, instance = _read_identity(directory / "profile.json")
+    stored, instance = read_identity(directory / "profile.json")
     if stored != name:
-        raise ProfileMismatch(f"{directory} belongs to another profile; do not copy profile directories by hand", path=str(directory))
+        raise ProfileMismatch(f"{directory} belongs to another profile; copy one with `memoryd profiles copy`", path=str(directory))
     return ProfileStore(name, instance, directory, _read_key(directory / "profile.key"))
 
 
-def _read_identity(path: Path) -> tuple[str, str]:
+def read_identity(path: Path) -> tuple[str, str]:
+    """Name and instance, from the ``profile.json`` at ``path``."""
     with os_errors(path):
         data = path.read_bytes()
     try:
@@ -103,28 +111,3 @@ def _check_owner(directory: Path) -> None:
             f"{directory} belongs to user id {owner}, this process runs as {os.geteuid()}; run as its owner, or set MEMORYD_HOME",
             path=str(directory),
         )
-
-
-@contextmanager
-def _creation_lock(directory: Path) -> Iterator[None]:
-    """One creator at a time, by flock on the directory itself, which needs no file and ends with its process."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        until = time.monotonic() + CREATION_SECONDS
-        while not _try_flock(fd):
-            if time.monotonic() >= until:
-                raise StoreLocked(f"{directory} is being created by another process that does not finish", path=str(directory))
-            time.sleep(0.005)
-        yield
-    finally:
-        os.close(fd)
-
-
-def _try_flock(fd: int) -> bool:
-    import fcntl
-
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

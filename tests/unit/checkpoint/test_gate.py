@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -18,7 +19,7 @@ import pytest
 from memoryd.checkpoint import Archive, Gate, gate_mode, refusal
 from memoryd.core import GateMode, canonical_bytes
 from memoryd.errors import CheckpointBlocked, StoreFull
-from memoryd.store import ProfileStore
+from memoryd.store import ProfileStore, open_profile
 from memoryd.testing import Fault, FaultyVFS
 
 Talk = Callable[..., list[dict[str, Any]]]
@@ -200,11 +201,25 @@ def test_the_quota_warns_from_80_percent_and_refuses_nothing(profile: ProfileSto
     gate.close()
 
 
-def test_a_home_that_was_deleted_meanwhile_refuses_or_begins_anew(gate: Gate, profile: ProfileStore, talk: Talk) -> None:
+@pytest.mark.parametrize("left", [None, b""])
+def test_an_archive_that_was_there_and_is_gone_is_not_begun_anew(gate: Gate, profile: ProfileStore, talk: Talk, left: bytes | None) -> None:
     gate.checkpoint(talk(2), user="u", session="s")
     for path in profile.directory.glob("archive.db*"):
         path.unlink()
-    receipt = gate.checkpoint(talk(4), user="u", session="s")
+    if left is not None:
+        (profile.directory / "archive.db").write_bytes(left)
+    error = blocked(gate, talk(4))
+    assert error.cause == "missing"
+    assert "memoryd repair" in str(error)
+    gate.release("s", once=True)
+    assert gate.checkpoint(talk(4), user="u", session="s").verdict == "released"
+
+
+def test_a_home_that_was_deleted_meanwhile_begins_anew(gate: Gate, profile: ProfileStore, talk: Talk) -> None:
+    gate.checkpoint(talk(2), user="u", session="s")
+    shutil.rmtree(profile.directory)
+    profile = open_profile(profile.directory.parents[1], profile.name)
+    receipt = Gate(profile, environ={}).checkpoint(talk(4), user="u", session="s")
     with Archive.open(profile) as fresh:
         assert fresh.restore(receipt.id).rows == tuple(map(canonical_bytes, talk(4)))
 

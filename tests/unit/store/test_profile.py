@@ -120,14 +120,14 @@ def test_a_creation_cut_short_is_finished(tmp_path: Path) -> None:
 def test_a_creator_that_stands_still_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl
 
-    from memoryd.store import _profile, private_directory
+    from memoryd.store import _moves, private_directory
 
-    monkeypatch.setattr(_profile, "CREATION_SECONDS", 0.05)
-    directory = profile_directory(tmp_path, "default")
+    monkeypatch.setattr(_moves, "PATIENCE", 0.05)
+    directory = profile_directory(tmp_path, "default").parent
     private_directory(directory)
     holder = os.open(directory, os.O_RDONLY)
     fcntl.flock(holder, fcntl.LOCK_EX)
-    with pytest.raises(StoreLocked, match="being created by another process"):
+    with pytest.raises(StoreLocked, match="being changed by another process"):
         open_profile(tmp_path, "default")
     os.close(holder)
     assert open_profile(tmp_path, "default").name == "default"
