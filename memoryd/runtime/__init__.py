@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from memoryd.runtime._door import open_runtime as open_runtime
     from memoryd.runtime._export import Exported as Exported
     from memoryd.runtime._export import export_events as export_events
+    from memoryd.runtime._exports import known_backups as known_backups
+    from memoryd.runtime._exports import note_backup as note_backup
     from memoryd.runtime._import import Imported as Imported
     from memoryd.runtime._import import import_events as import_events
     from memoryd.runtime._ingest import event_time as event_time
@@ -36,6 +38,8 @@ _HOMES = {
     "FoundBackend": "_discover",
     "Exported": "_export",
     "export_events": "_export",
+    "known_backups": "_exports",
+    "note_backup": "_exports",
     "Imported": "_import",
     "import_events": "_import",
     "event_time": "_ingest",

@@ -13,7 +13,7 @@ from memoryd.core import Forget, Forgotten, Scope, Selection, Selector, Turn, ne
 from memoryd.errors import BackendError, DeadlineExceeded, StoreError
 from memoryd.journal import ErasePlan, Erasures, PendingErasure
 from memoryd.recall import clear_spill
-from memoryd.runtime._exports import known_exports
+from memoryd.runtime._exports import known_backups, known_exports
 from memoryd.runtime._kernel import Kernel
 
 __all__ = ["Forgetting"]
@@ -62,9 +62,9 @@ class Forgetting:
     def _backups(self) -> tuple[str, ...]:
         """Files that memoryd knows and does not reach into."""
         directory = self._kernel.profile.directory
-        backups, damaged = sorted(directory.glob("*.backup")), sorted(directory.glob("spool/quarantine/*"))
+        damaged = sorted(directory.glob("spool/quarantine/*"))
         return (
-            *(f"{path} is a backup from before and still holds what was in it; delete it when you can" for path in backups),
+            *(f"{path} is a backup from before and still holds what was in it; delete it when you can" for path in known_backups(directory)),
             *(f"{path} is an export from before and may hold what was to go; delete it when you can" for path in known_exports(directory)),
             *(f"{path} is damaged and may hold what was to go; delete it when you can" for path in damaged),
         )
