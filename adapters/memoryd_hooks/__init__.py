@@ -4,16 +4,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from memoryd_hooks._claude import Claude
+    from memoryd_hooks._codex import Codex
+    from memoryd_hooks._gemini import Gemini
     from memoryd_hooks._host_claude import ClaudeHost
     from memoryd_hooks._host_codex import CodexHost
     from memoryd_hooks._host_gemini import GeminiHost
 
+    claude: Claude
+    codex: Codex
+    gemini: Gemini
     claude_host: ClaudeHost
     codex_host: CodexHost
     gemini_host: GeminiHost
 
 # name -> the class that it is the one instance of
 _HOMES = {
+    "claude": ("_claude", "Claude"),
+    "codex": ("_codex", "Codex"),
+    "gemini": ("_gemini", "Gemini"),
     "claude_host": ("_host_claude", "ClaudeHost"),
     "codex_host": ("_host_codex", "CodexHost"),
     "gemini_host": ("_host_gemini", "GeminiHost"),

@@ -98,6 +98,20 @@ class Gate:
         self._record(call, started, receipt.verdict, receipt=receipt)
         return receipt
 
+    def again(self, id: str, *, user: str, session: str, host: str = "", trigger: str = "") -> Receipt | None:
+        """The receipt of the checkpoint ``id``, for a transcript that is known to be as it was then; None where it is not this session's.
+
+        Raises :class:`~memoryd.errors.CheckpointNotFound` and the archive's errors.
+        """
+        started, now = time.monotonic(), time.time_ns() // 1000
+        info = self.shelf.show(id)
+        if (info.user, info.session) != (user, session) or not info.attempts:
+            return None
+        receipt = attrs.evolve(info.attempts[-1], new_rows=0, host=host, trigger=trigger, at=from_micros(now))
+        call = _Call(rows=None, source=None, user=user, session=session, host=host, trigger=trigger, at=now, private=False)
+        self._record(call, started, receipt.verdict, receipt=receipt)
+        return receipt
+
     def release(self, session: str, *, once: bool = False) -> None:
         """Allow the session's compactions although they are not archived: the next one, or all until :meth:`clear`."""
         with self._notes.change() as notes:

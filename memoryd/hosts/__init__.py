@@ -9,6 +9,13 @@ if TYPE_CHECKING:
     from memoryd.hosts._apply import apply_plan as apply_plan
     from memoryd.hosts._apply import backups_of as backups_of
     from memoryd.hosts._apply import foresee as foresee
+    from memoryd.hosts._dialect import SILENT as SILENT
+    from memoryd.hosts._dialect import Dialect as Dialect
+    from memoryd.hosts._dialect import Heard as Heard
+    from memoryd.hosts._dialect import Kind as Kind
+    from memoryd.hosts._dialect import Row as Row
+    from memoryd.hosts._dialect import find_dialect as find_dialect
+    from memoryd.hosts._gate_main import gate_main as gate_main
     from memoryd.hosts._install import check_python as check_python
     from memoryd.hosts._install import find_host as find_host
     from memoryd.hosts._install import host_names as host_names
@@ -26,19 +33,29 @@ if TYPE_CHECKING:
     from memoryd.hosts._port import HostInfo as HostInfo
     from memoryd.hosts._port import Place as Place
     from memoryd.hosts._port import Plan as Plan
+    from memoryd.hosts._project import look_at_git as look_at_git
+    from memoryd.hosts._project import project_of as project_of
     from memoryd.hosts._sources import Source as Source
     from memoryd.hosts._sources import find_source as find_source
     from memoryd.hosts._sources import import_id as import_id
     from memoryd.hosts._sources import source_names as source_names
+    from memoryd.hosts._transcript import read_lines as read_lines
+    from memoryd.wire import HookCall as HookCall
+    from memoryd.wire import HookReply as HookReply
 
 _NAMES = {
     "_apply": ("Applied", "Done", "apply_plan", "backups_of", "foresee"),
+    "_dialect": ("SILENT", "Dialect", "Heard", "Kind", "Row", "find_dialect"),
+    "_gate_main": ("gate_main",),
     "_install": ("check_python", "find_host", "host_names", "load_hosts", "make_place"),
     "_jsonc": ("append_json", "drop_json", "parse_json", "put_json"),
     "_port": ("Change", "Check", "CheckState", "GateCapability", "Host", "HostInfo", "Place", "Plan"),
+    "_project": ("look_at_git", "project_of"),
     "_sources": ("Source", "find_source", "import_id", "source_names"),
+    "_transcript": ("read_lines",),
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+_HOMES = {name: f"memoryd.hosts.{module}" for module, names in _NAMES.items() for name in names}
+_HOMES |= dict.fromkeys(("HookCall", "HookReply"), "memoryd.wire")
 
 __all__ = list(_HOMES)
 
@@ -46,7 +63,7 @@ __all__ = list(_HOMES)
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'memoryd.hosts' has no attribute {name!r}")
-    value = getattr(import_module(f"memoryd.hosts.{_HOMES[name]}"), name)
+    value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

@@ -1,0 +1,125 @@
+"""The dialect of Claude Code: its payloads, its transcript, its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from memoryd.core import evidence_of
+from memoryd.hosts import GateCapability, Heard, HookReply, Kind, Row
+from memoryd_hooks._payload import at_of, mapping, paths_in, text_of, word
+
+__all__ = ["Claude"]
+
+_KINDS: Mapping[str, Kind] = {
+    "PreCompact": "gate",
+    "PostCompact": "compacted",
+    "SessionStart": "start",
+    "UserPromptSubmit": "prompt",
+    "Stop": "turn",
+    "SubagentStop": "agent-turn",
+    "SessionEnd": "end",
+}
+_VETO_SINCE = (2, 1, 105)
+_INJECTED = 10_000  # characters that the host takes; more goes to a file of its own
+_NO_HISTORY = "CLAUDE_CODE_SKIP_PROMPT_HISTORY"
+
+
+class Claude:
+    """Exit code 2 with the reason on stderr refuses; what a gate prints on stdout goes to the summariser as instructions."""
+
+    name = "claude"
+
+    def capability(self, version: str = "") -> GateCapability:
+        return "hard-veto" if not version or _numbers(version) >= _VETO_SINCE else "observe-only"
+
+    def kind(self, event: str) -> Kind:
+        return _KINDS.get(event, "other")
+
+    def hear(self, event: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Heard:
+        kind, session = self.kind(event), word(payload, "session_id")
+        transcript, problem = _transcript(payload, environment)
+        agent = word(payload, "agent_type") or word(payload, "agent_id") if kind == "agent-turn" else ""
+        if kind == "agent-turn":
+            transcript = word(payload, "agent_transcript_path") or None
+            problem = ""
+        return Heard(
+            kind=kind, session=session, transcript=transcript, cwd=word(payload, "cwd"), prompt=word(payload, "prompt"),
+            why=word(payload, "trigger") or word(payload, "source") or word(payload, "reason"),
+            said=word(payload, "last_assistant_message"), agent=agent,
+            problem=problem if session else "the payload names no session",
+        )  # fmt: skip
+
+    # -- the transcript -----------------------------------------------------------------------------------------------------
+
+    def row(self, record: Mapping[str, Any]) -> Row | None:
+        match record.get("type"):
+            case "user":
+                return _user_row(record)
+            case "assistant":
+                return _assistant_row(record)
+            case "system" if record.get("subtype") == "compact_boundary":
+                return Row(kind="boundary", id=word(record, "uuid"), at=at_of(record.get("timestamp")))
+            case _:
+                return None
+
+    # -- answers ------------------------------------------------------------------------------------------------------------
+
+    def allow(self, event: str, note: str) -> HookReply:
+        return HookReply(0, note.encode("utf-8", "replace")[:_INJECTED])
+
+    def refuse(self, event: str, reason: str) -> HookReply:
+        return HookReply(2, b"", reason.encode("utf-8", "replace") + b"\n")
+
+    def inject(self, event: str, text: str) -> HookReply:
+        return HookReply(0, text[:_INJECTED].encode("utf-8", "replace"))
+
+
+def _transcript(payload: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str | None, str]:
+    """(path, problem): None is a host that keeps no transcript, by its own setting."""
+    if environment.get(_NO_HISTORY) or ("transcript_path" in payload and payload["transcript_path"] is None):
+        return None, ""
+    path = word(payload, "transcript_path")
+    return path, "" if path else "the payload gives no transcript_path"
+
+
+def _user_row(record: Mapping[str, Any]) -> Row:
+    message = mapping(record, "message")
+    content = message.get("content", "")
+    text = text_of(content)
+    common = {"id": word(record, "uuid"), "at": at_of(record.get("timestamp")), "role": "user", "text": text, "content": content}
+    if record.get("isCompactSummary") or record.get("isVisibleInTranscriptOnly"):
+        return Row(kind="summary", **common)
+    if _is_tool_result(content):
+        return Row(kind="tool", id=common["id"], at=common["at"])
+    if record.get("isSidechain"):
+        return Row(kind="sidechain", agent=word(record, "agentId"), **common)
+    if record.get("isMeta") or (text.strip() and evidence_of({"role": "user", "content": text}) is None):
+        return Row(kind="host", **common)
+    return Row(kind="user", **common)
+
+
+def _assistant_row(record: Mapping[str, Any]) -> Row:
+    message = mapping(record, "message")
+    content = message.get("content", "")
+    calls = list(_tool_calls(content))
+    row = Row(
+        kind="host" if record.get("isApiErrorMessage") else "sidechain" if record.get("isSidechain") else "assistant",
+        id=word(record, "uuid"), at=at_of(record.get("timestamp")), role="assistant", text=text_of(content), content=content,
+        group=word(message, "id"), agent=word(record, "agentId"), tools=tuple(word(call, "name") for call in calls),
+        paths=tuple(path for call in calls for path in paths_in(call.get("input"))),
+    )  # fmt: skip
+    return row
+
+
+def _is_tool_result(content: object) -> bool:
+    return isinstance(content, Sequence) and any(isinstance(part, Mapping) and part.get("type") == "tool_result" for part in content)
+
+
+def _tool_calls(content: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(content, list):
+        yield from (part for part in content if isinstance(part, Mapping) and part.get("type") == "tool_use")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())

@@ -1,0 +1,47 @@
+"""The dialect of Gemini CLI: it tells of a compression and goes on whatever it hears, so that nothing here is a promise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memoryd.hosts import SILENT, GateCapability, Heard, HookReply, Kind, Row
+from memoryd_hooks._payload import word
+
+__all__ = ["Gemini"]
+
+_KINDS: Mapping[str, Kind] = {"PreCompress": "gate", "SessionStart": "start", "SessionEnd": "end"}
+
+
+class Gemini:
+    """The format of its session file is not documented: the gate archives the bytes as they are, and no turns are read from it."""
+
+    name = "gemini"
+
+    def capability(self, version: str = "") -> GateCapability:
+        return "observe-only"
+
+    def kind(self, event: str) -> Kind:
+        return _KINDS.get(event, "other")
+
+    def hear(self, event: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Heard:
+        session, path = word(payload, "session_id"), payload.get("transcript_path", "")
+        named = path is None or (isinstance(path, str) and path != "")
+        return Heard(
+            kind=self.kind(event), session=session, transcript=path if named else "", cwd=word(payload, "cwd"),
+            why=word(payload, "trigger") or word(payload, "source") or word(payload, "reason"),
+            problem="" if session and named else "the payload names no session" if named else "the payload gives no transcript_path",
+        )  # fmt: skip
+
+    def row(self, record: Mapping[str, Any]) -> Row | None:
+        return None
+
+    def allow(self, event: str, note: str) -> HookReply:
+        return SILENT
+
+    def refuse(self, event: str, reason: str) -> HookReply:
+        """The host ignores it and shows the reason."""
+        return HookReply(2, b"", reason.encode("utf-8", "replace") + b"\n")
+
+    def inject(self, event: str, text: str) -> HookReply:
+        return SILENT

@@ -1,0 +1,55 @@
+"""One run of a hook program, understood: the host's dialect, what its payload says, and whose memory it is about."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from memoryd.core import Value
+from memoryd.hosts._dialect import Dialect, Heard
+from memoryd.hosts._transcript import parsed
+from memoryd.wire import HookCall
+
+__all__ = ["Call", "understood"]
+
+
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class Call(Value):
+    """``environment`` is the host's.  ``unrecorded`` says why nothing of this may be written; empty where it may."""
+
+    dialect: Dialect
+    host: str
+    event: str
+    heard: Heard
+    cwd: str
+    environment: Mapping[str, str] = attrs.field(repr=False)
+    unrecorded: str = ""
+
+    @property
+    def profile(self) -> str:
+        return self.environment.get("MEMORYD_PROFILE") or "default"
+
+    @property
+    def user(self) -> str:
+        return self.environment.get("MEMORYD_USER") or "default"
+
+    @property
+    def environ_here(self) -> Mapping[str, str]:
+        """The environment in which the configuration is read: this process's, with the host's words for whose memory it is."""
+        return {**os.environ, **self.environment}
+
+
+def understood(call: HookCall, dialect: Dialect) -> Call:
+    """``call`` in the words of ``dialect``.  A payload that is no JSON object is a problem of the call, not an error here."""
+    payload: dict[str, Any] | None = parsed(call.stdin)
+    if payload is None:
+        reason = "the payload is empty" if not call.stdin.strip() else "the payload is no JSON object"
+        heard = Heard(kind=dialect.kind(call.event), problem=reason)
+    else:
+        heard = dialect.hear(call.event, payload, call.environment)
+    return Call(
+        dialect=dialect, host=dialect.name, event=call.event, heard=heard, cwd=heard.cwd or call.cwd, environment=call.environment
+    )

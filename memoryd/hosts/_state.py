@@ -1,0 +1,115 @@
+"""How far a session's transcript was taken: a small file a session, beside the profile's stores.
+
+It is a saving, not a truth: where it is lost the transcript is read from its beginning, and what the log has already is passed over.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from memoryd.core import Value, keyed
+from memoryd.errors import StoreLocked
+from memoryd.store import ProfileStore, os_errors, private_directory
+
+__all__ = ["Place", "Saved", "States"]
+
+
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class Place(Value):
+    """Where reading goes on.
+
+    ``offset`` is where the record ``id`` begins, the first of a turn that may still grow; ``taken`` of its parts (the user's text, then
+    each answer) are recorded already, and after them ``late``: the keyed digest of a message that was recorded before the file had it.
+    """
+
+    path: str = ""
+    inode: int = 0
+    offset: int = 0
+    id: str = ""
+    taken: int = 0
+    late: str = ""
+
+
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class Saved(Value):
+    """What the last checkpoint of a session archived: the transcript's path, its stamp, and the checkpoint."""
+
+    path: str = ""
+    stamp: tuple[int, int, int] = (0, 0, 0)
+    checkpoint: str = ""
+
+
+class States:
+    """The files of one profile and host."""
+
+    def __init__(self, profile: ProfileStore, host: str) -> None:
+        self._key = profile.key
+        self._host = host
+        self._directory = profile.directory / "hosts"
+
+    def place(self, session: str) -> Place:
+        return self._read(session, "place", Place)
+
+    def saved(self, session: str) -> Saved:
+        found = self._read(session, "saved", Saved)
+        return attrs.evolve(found, stamp=tuple(found.stamp))
+
+    def put(self, session: str, value: Place | Saved) -> None:
+        """Remember ``value``, as far as the disk lets us."""
+        with suppress(OSError):
+            private_directory(self._directory)
+            target = self._file(session, "place" if isinstance(value, Place) else "saved")
+            draft = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
+            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                with open(descriptor, "wb") as stream:
+                    stream.write(json.dumps(attrs.asdict(value)).encode("ascii"))
+                os.replace(draft, target)
+            except OSError:
+                draft.unlink(missing_ok=True)
+
+    @contextmanager
+    def taking(self, session: str, patience: float) -> Iterator[None]:
+        """One at a time takes turns from a session; raises :class:`~memoryd.errors.StoreLocked` after ``patience`` seconds."""
+        private_directory(self._directory)
+        path = self._file(session, "lock")
+        with os_errors(path):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _wait_for(descriptor, path, time.monotonic() + patience)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def digest(self, text: str) -> str:
+        return keyed(self._key, "late", text.encode("utf-8", "surrogatepass")).hex()
+
+    def _read(self, session: str, kind: str, made: Any) -> Any:
+        try:
+            return made(**json.loads(self._file(session, kind).read_bytes()))
+        except (OSError, ValueError, TypeError):
+            return made()
+
+    def _file(self, session: str, kind: str) -> Path:
+        named = (self._host.encode(), session.encode("utf-8", "surrogatepass"))
+        return self._directory / f"{keyed(self._key, 'host session', *named).hex()[:32]}.{kind}"
+
+
+def _wait_for(descriptor: int, path: Path, until: float) -> None:
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise StoreLocked(f"{path}: another process is taking this session's turns", path=str(path)) from None
+            time.sleep(0.005)
