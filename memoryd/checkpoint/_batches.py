@@ -89,7 +89,7 @@ def evidence_rows(digests: Digests, batch: Batch, node: bytes) -> tuple[list[byt
     nodes: list[bytes] = []
     flags = bytearray()
     for row, data, is_degraded in zip(batch.rows, batch.data, batch.degraded, strict=True):
-        evidence = None if is_degraded else evidence_of(row if type(row) is dict else json.loads(data))
+        evidence = None if is_degraded else evidence_of(row if type(row) is dict else json.loads(data), digests.marker)
         if evidence is not None:
             node = digests.node(node, evidence.identity(digests.identity))
         nodes.append(node)

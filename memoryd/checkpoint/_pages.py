@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import attrs
 
-from memoryd.core import DIGEST_SIZE, Digest, Value, digester
+from memoryd.core import DIGEST_SIZE, Digest, Value, digester, fence_marker
 
 __all__ = [
     "ASSISTANT", "DEGRADED", "ERASED", "EVIDENCE", "NOWHERE", "OWN", "USER",
@@ -45,8 +45,9 @@ OWN: Final = -1
 
 @attrs.frozen(slots=True, eq=False, repr=False)
 class Digests(Value):
-    """The keyed digests of one archive, each for its own purpose."""
+    """The keyed digests of one archive, each for its own purpose; ``marker`` is that of the profile's fence, which no identity covers."""
 
+    marker: str
     row: Digest
     page: Digest
     pack: Digest
@@ -57,7 +58,8 @@ class Digests(Value):
 
     @classmethod
     def of(cls, key: bytes) -> Digests:
-        return cls(*(digester(key, f"archive {field.name[:8]}") for field in attrs.fields(cls)))
+        _, *named = attrs.fields(cls)
+        return cls(fence_marker(key), *(digester(key, f"archive {field.name[:8]}") for field in named))
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)

@@ -28,6 +28,9 @@ from memoryd.core._digest import Digest as Digest
 from memoryd.core._digest import canonical_bytes as canonical_bytes
 from memoryd.core._digest import digester as digester
 from memoryd.core._digest import keyed as keyed
+from memoryd.core._echo import FENCE_NOTE as FENCE_NOTE
+from memoryd.core._echo import fence_marker as fence_marker
+from memoryd.core._echo import strip_echo as strip_echo
 from memoryd.core._evaluate import NOT_AVAILABLE as NOT_AVAILABLE
 from memoryd.core._evaluate import Evaluation as Evaluation
 from memoryd.core._evaluate import Points as Points

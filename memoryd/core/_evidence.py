@@ -8,7 +8,8 @@ The rules, in the order in which they are asked:
    fixed opening of a compaction notice) is not evidence: nobody said it.
 4. The text is the ``content``: as it is, or the text parts of a list, joined by line breaks.  Prose beside ``tool_calls`` counts, the
    calls do not; images, data URLs, tool results and thinking are no text.
-5. The text is normalised: NFC, ``\\n`` line ends, no whitespace around.  A row without text is no evidence, and never an error.
+5. Recalled text that we put there ourselves is no part of the text (``strip_echo``): nobody said it either.
+6. The text is normalised: NFC, ``\\n`` line ends, no whitespace around.  A row without text is no evidence, and never an error.
 
 No other key is part of identity: hosts add and change keys at will.  Rows are only read, never changed.
 """
@@ -20,6 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from memoryd.core._digest import canonical_bytes, keyed
+from memoryd.core._echo import strip_echo
 
 __all__ = ["Evidence", "evidence_of", "identity_of", "normalised", "raw_row", "readable", "row_text"]
 
@@ -79,14 +81,18 @@ def readable(row: object) -> str:
     return text if len(text) <= _MAX_REPR else f"{text[:_MAX_REPR]}... ({len(text)} characters)"
 
 
-def evidence_of(row: object) -> Evidence | None:
-    """What ``row`` says, or None where it is no evidence.  Never raises for any JSON value."""
+def evidence_of(row: object, marker: str = "") -> Evidence | None:
+    """What ``row`` says, or None where it is no evidence; ``marker`` is that of the profile's fence, whose text goes.
+
+    Never raises for any JSON value.
+    """
     if type(row) is not dict and not isinstance(row, Mapping):
         return None
     role = row.get("role")
     if role not in ROLES or (not _MARKS.isdisjoint(row) and _is_host_text(row)):
         return None
-    text = normalised(row_text(row.get("content")))
+    text = row_text(row.get("content"))
+    text = normalised(strip_echo(text, marker) if marker else text)
     if not text or text.startswith(_NOTICES):
         return None
     return Evidence(role, text)

@@ -3,8 +3,6 @@
 from memoryd.recall._cut import cut_end as cut_end
 from memoryd.recall._cut import cut_start as cut_start
 from memoryd.recall._cut import printable as printable
-from memoryd.recall._fence import fence_marker as fence_marker
-from memoryd.recall._fence import strip_echo as strip_echo
 from memoryd.recall._fold import fold_copies as fold_copies
 from memoryd.recall._fold import newest_first as newest_first
 from memoryd.recall._language import Language as Language

@@ -21,10 +21,10 @@ from memoryd.core import (
     current_scope,
     keyed,
     new_event_id,
+    strip_echo,
     to_micros,
 )
 from memoryd.errors import InvalidInput, JournalUnavailable
-from memoryd.recall import strip_echo
 from memoryd.runtime._kernel import Kernel
 from memoryd.runtime._messages import turn_marks
 

@@ -9,10 +9,9 @@ from typing import Any, Literal
 
 import trio
 
-from memoryd.core import Config
+from memoryd.core import Config, fence_marker
 from memoryd.errors import BackendError, StoreError
 from memoryd.journal import Journal
-from memoryd.recall import fence_marker
 from memoryd.runtime._deliver import Delivery
 from memoryd.runtime._keep import Barrier, HeldRetry, Maintenance
 from memoryd.runtime._kernel import Kernel, Member, build_kernel, open_member, try_journal

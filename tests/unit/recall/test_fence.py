@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.core import Hit
-from memoryd.recall import fence_marker, render, strip_echo
+from memoryd.core import Hit, fence_marker, strip_echo
+from memoryd.recall import render
 
 MARKER = fence_marker(b"k" * 32)
 OTHER = fence_marker(b"o" * 32)

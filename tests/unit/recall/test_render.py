@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.core import Hit
-from memoryd.recall import clear_spill, cut_end, cut_start, fence_marker, render, spill
+from memoryd.core import Hit, fence_marker
+from memoryd.recall import clear_spill, cut_end, cut_start, render, spill
 
 MARKER = fence_marker(b"k" * 32)
 MAY, JULY = datetime(2026, 5, 4, tzinfo=UTC), datetime(2026, 7, 1, tzinfo=UTC)
