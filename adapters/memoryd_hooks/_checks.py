@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.errors import ConfigError
-from memoryd.hosts import Check, Place, parse_json
+from memoryd.hosts import Check, Place, parse_json, read_text
 from memoryd.settings import resolve_socket
-from memoryd_hooks._install import is_ours, program, read_text
+from memoryd_hooks._install import is_ours, program
 from memoryd_hooks._install_toml import parse_toml
 
 __all__ = ["of_claude", "of_codex", "of_gemini"]
@@ -79,7 +79,7 @@ def _settings(path: Path, parse: Any) -> Mapping[str, Any] | None:
     try:
         text = read_text(path)
         found = parse(text) if text else None
-    except (ConfigError, ValueError):
+    except ConfigError:
         return None
     return found if isinstance(found, dict) else None
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoryd.hosts import Change, Check, HostInfo, Place, Plan
+from memoryd.hosts import Change, Check, HostInfo, Place, Plan, in_file, plan_drop, plan_put
 from memoryd_hooks import _checks as checks
 from memoryd_hooks import _install as install
 from memoryd_hooks._install import Hook
-from memoryd_hooks._install_json import has_ours, plan_drop, plan_put
+from memoryd_hooks._install_json import drop_hooks, has_hooks, put_hooks
 
 __all__ = ["ClaudeHost"]
 
@@ -40,21 +40,21 @@ class ClaudeHost:
         return _folder(place).is_dir() or install.program(place, "claude") is not None
 
     def installed(self, place: Place) -> bool:
-        return any(has_ours(path) for path in (_folder(place) / "settings.json", _project(place)))
+        return any(in_file(path, has_hooks) for path in (_folder(place) / "settings.json", _project(place)))
 
     def plan_install(self, place: Place) -> Plan:
         changes = install.hook_change(place)
         if install.scope_of(place, "user", "project", "plugin") == "plugin":
             changes += install.launcher_change(place)
         else:
-            changes += plan_put(_settings(place), _groups(place), "hooks that archive before a compaction and record what is said")
+            changes += _put(place)
         notes = (*install.notes_of(place, self.info.label), "sessions that are open take the hooks in by themselves")
         return Plan(changes, notes if changes else ())
 
     def plan_uninstall(self, place: Place) -> Plan:
         changes: tuple[Change, ...] = install.launcher_drop(place)
         if install.scope_of(place, "user", "project", "plugin") != "plugin":
-            changes = plan_drop(_settings(place), place, _groups(place), "without the hooks of memoryd")
+            changes = _drop(place)
         return install.after_uninstall(place, self.info.name, changes)
 
     def checks(self, place: Place) -> Sequence[Check]:
@@ -74,6 +74,16 @@ def _project(place: Place) -> Path:
 
 def _settings(place: Place) -> Path:
     return _project(place) if place.options.get("scope") == "project" else _folder(place) / "settings.json"
+
+
+def _put(place: Place) -> tuple[Change, ...]:
+    groups = _groups(place)
+    return plan_put(_settings(place), lambda text: put_hooks(text, groups), install.PUT_WHY)
+
+
+def _drop(place: Place) -> tuple[Change, ...]:
+    groups = _groups(place)
+    return plan_drop(_settings(place), place.memoryd_home, lambda text: put_hooks(text, groups), drop_hooks, install.DROP_WHY)
 
 
 def _groups(place: Place) -> Mapping[str, Any]:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoryd.hosts import Check, HostInfo, Place, Plan
+from memoryd.hosts import Change, Check, HostInfo, Place, Plan, in_file, plan_drop, plan_put
 from memoryd_hooks import _checks as checks
 from memoryd_hooks import _install as install
 from memoryd_hooks._install import Hook
-from memoryd_hooks._install_toml import has_ours, plan_drop, plan_put
+from memoryd_hooks._install_toml import drop_tables, has_tables, put_tables
 
 __all__ = ["CodexHost"]
 
@@ -37,16 +37,16 @@ class CodexHost:
         return _folder(place).is_dir() or install.program(place, "codex") is not None
 
     def installed(self, place: Place) -> bool:
-        return has_ours(_folder(place) / "config.toml")
+        return in_file(_settings(place), has_tables)
 
     def plan_install(self, place: Place) -> Plan:
         install.scope_of(place, "user")
-        changes = (*install.hook_change(place), *plan_put(_settings(place), _hooks(place), "hooks, in a block of their own at the end"))
+        changes = (*install.hook_change(place), *_put(place))
         return Plan(changes, (*install.notes_of(place, self.info.label), TRUST) if changes else ())
 
     def plan_uninstall(self, place: Place) -> Plan:
         install.scope_of(place, "user")
-        return install.after_uninstall(place, self.info.name, plan_drop(_settings(place), "without the hooks of memoryd"))
+        return install.after_uninstall(place, self.info.name, _drop(place))
 
     def checks(self, place: Place) -> Sequence[Check]:
         return checks.of_codex(place, _settings(place), {hook.event for hook in HOOKS})
@@ -59,6 +59,16 @@ def _folder(place: Place) -> Path:
 
 def _settings(place: Place) -> Path:
     return _folder(place) / "config.toml"
+
+
+def _put(place: Place) -> tuple[Change, ...]:
+    groups = _hooks(place)
+    return plan_put(_settings(place), lambda text: put_tables(text, groups), install.PUT_WHY)
+
+
+def _drop(place: Place) -> tuple[Change, ...]:
+    groups = _hooks(place)
+    return plan_drop(_settings(place), place.memoryd_home, lambda text: put_tables(text, groups), drop_tables, install.DROP_WHY)
 
 
 def _hooks(place: Place) -> Mapping[str, Any]:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoryd.hosts import Check, HostInfo, Place, Plan
+from memoryd.hosts import Change, Check, HostInfo, Place, Plan, in_file, plan_drop, plan_put
 from memoryd_hooks import _checks as checks
 from memoryd_hooks import _install as install
 from memoryd_hooks._install import Hook
-from memoryd_hooks._install_json import has_ours, plan_drop, plan_put
+from memoryd_hooks._install_json import drop_hooks, has_hooks, put_hooks
 
 __all__ = ["GeminiHost"]
 
@@ -29,16 +29,16 @@ class GeminiHost:
         return (place.home / ".gemini").is_dir() or install.program(place, "gemini") is not None
 
     def installed(self, place: Place) -> bool:
-        return has_ours(_settings(place))
+        return in_file(_settings(place), has_hooks)
 
     def plan_install(self, place: Place) -> Plan:
         install.scope_of(place, "user", "project")
-        changes = (*install.hook_change(place), *plan_put(_settings(place), _groups(place), "hooks that record and archive"))
+        changes = (*install.hook_change(place), *_put(place))
         return Plan(changes, install.notes_of(place, self.info.label) if changes else ())
 
     def plan_uninstall(self, place: Place) -> Plan:
         install.scope_of(place, "user", "project")
-        changes = plan_drop(_settings(place), place, _groups(place), "without the hooks of memoryd")
+        changes = _drop(place)
         return install.after_uninstall(place, self.info.name, changes)
 
     def checks(self, place: Place) -> Sequence[Check]:
@@ -48,6 +48,16 @@ class GeminiHost:
 def _settings(place: Place) -> Path:
     folder = place.cwd if place.options.get("scope") == "project" else place.home
     return folder / ".gemini" / "settings.json"
+
+
+def _put(place: Place) -> tuple[Change, ...]:
+    groups = _groups(place)
+    return plan_put(_settings(place), lambda text: put_hooks(text, groups), install.PUT_WHY)
+
+
+def _drop(place: Place) -> tuple[Change, ...]:
+    groups = _groups(place)
+    return plan_drop(_settings(place), place.memoryd_home, lambda text: put_hooks(text, groups), drop_hooks, install.DROP_WHY)
 
 
 def _groups(place: Place) -> Mapping[str, Any]:

@@ -21,11 +21,14 @@ from memoryd.errors import ConfigError
 from memoryd.hosts import Change, Place, Plan
 
 __all__ = [
-    "HOOK_FILE", "Hook", "after_uninstall", "gate_command", "hook_change", "hook_command", "hook_path", "is_ours", "launcher_change",
-    "launcher_drop", "lenient_command", "lost_gate", "lost_gate_json", "notes_of", "program", "read_text", "scope_of", "wants_gate",
+    "DROP_WHY", "HOOK_FILE", "PUT_WHY", "Hook", "after_uninstall", "gate_command", "hook_change", "hook_command", "hook_path",
+    "is_ours", "launcher_change", "launcher_drop", "lenient_command", "lost_gate", "lost_gate_json", "notes_of", "program", "scope_of",
+    "wants_gate",
 ]
 
 HOOK_FILE = "memoryd_hook.py"  # in every command: by it an entry is known as ours
+PUT_WHY = "hooks that record what is said and archive before a compaction"
+DROP_WHY = "without the hooks of memoryd"
 _LAUNCHER = "memoryd-hook"
 
 
@@ -132,18 +135,6 @@ def scope_of(place: Place, *known: str) -> str:
 
 def wants_gate(place: Place) -> bool:
     return place.options.get("gate") != "no"
-
-
-def read_text(path: Path) -> str:
-    """A settings file, empty where there is none.  Raises :class:`ConfigError` where it cannot be read."""
-    try:
-        return path.read_bytes().decode("utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        return ""
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: is not UTF-8 text") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def notes_of(place: Place, label: str) -> tuple[str, ...]:

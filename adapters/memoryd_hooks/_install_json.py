@@ -2,82 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memoryd.errors import ConfigError
-from memoryd.hosts import Change, Place, append_json, backups_of, drop_json, parse_json
-from memoryd_hooks._install import is_ours, read_text
+from memoryd.hosts import append_json, drop_json, parse_json
+from memoryd_hooks._install import is_ours
 
-__all__ = ["has_ours", "plan_drop", "plan_put"]
-
-Groups = Mapping[str, Mapping[str, Any]]
+__all__ = ["drop_hooks", "has_hooks", "put_hooks"]
 
 
-def has_ours(path: Path) -> bool:
-    """Whether a hook of memoryd is in the settings file."""
-    return bool(_ours(_parsed(path, read_text(path))))
+def has_hooks(text: str) -> bool:
+    """Whether a hook of memoryd is in the settings."""
+    return bool(_ours(parse_json(text)))
 
 
-def plan_put(path: Path, groups: Groups, why: str) -> tuple[Change, ...]:
-    """``groups`` (one for each event) in the settings file, instead of earlier ones of memoryd; nothing where they are there."""
-    before = read_text(path)
-    after = _named(path, lambda: _put(before, groups))
-    return (Change(path, after.encode(), why),) if after != before else ()
-
-
-def plan_drop(path: Path, place: Place, groups: Groups, why: str) -> tuple[Change, ...]:
-    """The settings file as it was before.  One that an install made, and that holds nothing else now, goes."""
-    before = read_text(path)
-    if not _ours(_parsed(path, before)):
-        return ()
-    earlier = [copy.decode("utf-8", "replace") for copy in backups_of(path, place.memoryd_home)]
-    for text in earlier:  # to the byte, also where taking out leaves a space or an empty list
-        if _put(text, groups) == before:
-            return (Change(path, text.encode(), why),)
-    after = _drop(before)
-    if not earlier and not after.strip().strip("{}").strip():
-        return (Change(path, None, why),)
-    return (Change(path, after.encode(), why),)
-
-
-def _named(path: Path, edit: Callable[[], str]) -> str:
-    try:
-        return edit()
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
-
-
-def _parsed(path: Path, text: str) -> Any:
-    try:
-        return parse_json(text)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
-
-
-def _put(text: str, groups: Groups) -> str:
+def put_hooks(text: str, groups: Mapping[str, Mapping[str, Any]]) -> str:
+    """The settings with ``groups``, one for each event, instead of earlier hooks of memoryd."""
     settings = parse_json(text)
     if not isinstance(settings, dict):
         raise ConfigError("expected an object")
     found = _ours(settings)
     if {event: group for event, _, _, group in found} == groups and len(found) == len(groups):
         return text
-    text = _drop(text)
+    text = drop_hooks(text)
     for event, group in groups.items():
         text = append_json(text, ("hooks", event), group)
     return text
 
 
-def _drop(text: str) -> str:
+def drop_hooks(text: str) -> str:
     """Each hook of ours goes, and what then holds nothing: its group, the event's list, the object of events."""
-    for event, group, hook, _ in reversed(_ours(parse_json(text))):
+    found = _ours(parse_json(text))
+    for event, group, hook, _ in reversed(found):
         text = drop_json(text, ("hooks", event, group, "hooks", hook))
         if not parse_json(text)["hooks"][event][group]["hooks"]:
             text = drop_json(text, ("hooks", event, group))
         if not parse_json(text)["hooks"][event]:
             text = drop_json(text, ("hooks", event))
-    return text if parse_json(text).get("hooks", True) else drop_json(text, ("hooks",))
+    return drop_json(text, ("hooks",)) if found and not parse_json(text)["hooks"] else text
 
 
 def _ours(settings: Any) -> list[tuple[str, int, int, Any]]:

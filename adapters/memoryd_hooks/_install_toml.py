@@ -5,57 +5,53 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from memoryd.errors import ConfigError
-from memoryd.hosts import Change
-from memoryd_hooks._install import is_ours, read_text
+from memoryd_hooks._install import is_ours
 
-__all__ = ["has_ours", "parse_toml", "plan_drop", "plan_put"]
+__all__ = ["drop_tables", "has_tables", "parse_toml", "put_tables"]
 
 _BEGIN = "# memoryd: from here to its end, written by 'memoryd install codex'\n"
 _END = "# memoryd: end\n"
 
-Hooks = Mapping[str, Mapping[str, Any]]  # the one hook of each event
+
+def has_tables(text: str) -> bool:
+    """Whether a hook of memoryd is in the settings."""
+    return bool(_ours(parse_toml(text)))
 
 
-def has_ours(path: Path) -> bool:
-    """Whether a hook of memoryd is in the file."""
-    return bool(_ours(_parsed(path, read_text(path))))
-
-
-def plan_put(path: Path, hooks: Hooks, why: str) -> tuple[Change, ...]:
-    """``hooks`` in the file, instead of earlier ones of memoryd; nothing where they are there."""
-    before = read_text(path)
-    if _ours(_parsed(path, before)) == dict(hooks):
-        return ()
-    after = _with_block(_without(path, before), hooks)
+def put_tables(text: str, hooks: Mapping[str, Mapping[str, Any]]) -> str:
+    """The settings with ``hooks``, one for each event, instead of earlier ones of memoryd."""
+    if _ours(parse_toml(text)) == dict(hooks):
+        return text
+    text = drop_tables(text)
+    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    after = text + gap + _block(hooks)
     try:
-        fits = _ours(tomllib.loads(after)) == dict(hooks)
-    except tomllib.TOMLDecodeError:
+        fits = _ours(parse_toml(after)) == dict(hooks)
+    except ConfigError:
         fits = False
     if not fits:
-        raise ConfigError(f"{path}: 'hooks' is written so that nothing can be added below it: write it as [[hooks.EVENT]] tables")
-    return (Change(path, after.encode(), why),)
+        raise ConfigError("'hooks' is written so that nothing can be added below it: write it as [[hooks.EVENT]] tables")
+    return after
 
 
-def plan_drop(path: Path, why: str) -> tuple[Change, ...]:
-    """The file without them.  One that holds nothing else goes."""
-    before = read_text(path)
-    if not _ours(_parsed(path, before)):
-        return ()
-    after = _without(path, before)
-    return (Change(path, after.encode() if after.strip() else None, why),)
+def drop_tables(text: str) -> str:
+    """The settings without our block, or, where somebody took it apart, without our hooks."""
+    head, begun, rest = text.partition(_BEGIN)
+    _, ended, tail = rest.partition(_END)
+    if begun and ended:
+        text = head.removesuffix("\n") + ("\n" if head[:-1].strip() and head[-2:-1] != "\n" else "") + tail
+    return _taken_out(text) if _ours(parse_toml(text)) else text
 
 
-def _with_block(text: str, hooks: Hooks) -> str:
-    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+def _block(hooks: Mapping[str, Mapping[str, Any]]) -> str:
     tables = [
         f"[[hooks.{event}]]\n[[hooks.{event}.hooks]]\n" + "".join(f"{key} = {_value(value)}\n" for key, value in hook.items())
         for event, hook in hooks.items()
     ]
-    return f"{text}{gap}{_BEGIN}{'\n'.join(tables)}{_END}"
+    return _BEGIN + "\n".join(tables) + _END
 
 
 def _value(value: str | int) -> str:
@@ -63,16 +59,7 @@ def _value(value: str | int) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _without(path: Path, text: str) -> str:
-    """The text without our block, or, where somebody took it apart, without our hooks."""
-    head, begun, rest = text.partition(_BEGIN)
-    _, ended, tail = rest.partition(_END)
-    if begun and ended:
-        text = (head[:-1] if head.endswith("\n\n") or head == "\n" else head) + tail
-    return _taken_out(path, text) if _ours(_parsed(path, text)) else text
-
-
-def _taken_out(path: Path, text: str) -> str:
+def _taken_out(text: str) -> str:
     import tomlkit  # seldom needed
 
     document = tomlkit.parse(text)
@@ -86,24 +73,21 @@ def _taken_out(path: Path, text: str) -> str:
     if not events:
         del document["hooks"]
     after = tomlkit.dumps(document)
-    if _ours(_parsed(path, after)):
-        raise ConfigError(f"{path}: the hooks of memoryd cannot be taken out: delete those whose command names memoryd_hook.py")
+    if _ours(parse_toml(after)):
+        raise ConfigError("the hooks of memoryd cannot be taken out: delete those whose command names memoryd_hook.py")
     return after
 
 
 def parse_toml(text: str) -> Mapping[str, Any]:
-    return tomllib.loads(text)
-
-
-def _parsed(path: Path, text: str) -> Mapping[str, Any]:
+    """Raises :class:`ConfigError`."""
     try:
-        return parse_toml(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: is not valid TOML: {error}") from None
+        raise ConfigError(f"is not valid TOML: {error}") from None
 
 
 def _ours(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Our hook of each event; an event that has two of them answers a list, which equals nothing that is wanted."""
+    """Our hook of each event; an event that has two of them gives a list, which equals nothing that is wanted."""
     found: dict[str, Any] = {}
     events = settings.get("hooks")
     for event, groups in events.items() if isinstance(events, dict) else ():

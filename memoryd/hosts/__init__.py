@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from memoryd.hosts._dialect import Kind as Kind
     from memoryd.hosts._dialect import Row as Row
     from memoryd.hosts._dialect import find_dialect as find_dialect
+    from memoryd.hosts._edit import in_file as in_file
+    from memoryd.hosts._edit import plan_drop as plan_drop
+    from memoryd.hosts._edit import plan_put as plan_put
+    from memoryd.hosts._edit import read_text as read_text
     from memoryd.hosts._gate_main import gate_main as gate_main
     from memoryd.hosts._install import check_python as check_python
     from memoryd.hosts._install import find_host as find_host
@@ -47,6 +51,7 @@ _NAMES = {
     "_apply": ("Applied", "Done", "apply_plan", "backups_of", "foresee"),
     "_dialect": ("SILENT", "Dialect", "Heard", "Kind", "Row", "find_dialect"),
     "_gate_main": ("gate_main",),
+    "_edit": ("in_file", "plan_drop", "plan_put", "read_text"),
     "_install": ("check_python", "find_host", "host_names", "load_hosts", "make_place"),
     "_jsonc": ("append_json", "drop_json", "parse_json", "put_json"),
     "_port": ("Change", "Check", "CheckState", "GateCapability", "Host", "HostInfo", "Place", "Plan"),
