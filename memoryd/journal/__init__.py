@@ -9,3 +9,4 @@ from memoryd.journal._journal import Limits as Limits
 from memoryd.journal._outbox import DeadLetter as DeadLetter
 from memoryd.journal._outbox import Outbox as Outbox
 from memoryd.journal._privacy import Privacy as Privacy
+from memoryd.journal._room import default_floor as default_floor

@@ -11,6 +11,8 @@ from memoryd.store._connection import connect as connect
 from memoryd.store._connection import wal_path as wal_path
 from memoryd.store._connection import wal_size as wal_size
 from memoryd.store._errors import os_errors as os_errors
+from memoryd.store._filesystem import file_system_type as file_system_type
+from memoryd.store._filesystem import is_remote as is_remote
 from memoryd.store._filesystem import require_platform as require_platform
 from memoryd.store._known import is_lost as is_lost
 from memoryd.store._known import known_stores as known_stores

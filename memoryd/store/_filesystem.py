@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memoryd.errors import PlatformUnsupported, StoreBroken
 
-__all__ = ["file_system_type", "refuse_network", "require_platform"]
+__all__ = ["file_system_type", "is_remote", "refuse_network", "require_platform"]
 
 REMOTE = frozenset({
     "nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afpfs", "webdav", "ncpfs", "coda", "afs",
