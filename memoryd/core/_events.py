@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple, TypeAlias
 
 import attrs
 
@@ -14,13 +16,41 @@ from memoryd.core._scope import Scope
 from memoryd.core._value import Value
 
 __all__ = [
-    "Cursor", "Deletion", "Edit", "Entry", "Erased", "Event", "Forget", "MemoryWrite", "SessionMark", "Turn", "new_event_id",
+    "Cursor", "Deletion", "Edit", "Entry", "Erased", "Event", "Forget", "GivenEvent", "MemoryWrite", "SessionMark", "Turn",
+    "bind_event", "given_event", "new_event_id",
 ]
 
 
+class GivenEvent(NamedTuple):
+    """The identity that a client made for the event of one call, so that it can send the call again.  ``after`` is set where it does:
+    the event, if it was accepted before, has a seq above that."""
+
+    id: bytes
+    after: int | None = None
+
+
+_given: ContextVar[GivenEvent | None] = ContextVar("memoryd_event", default=None)
+
+
+def given_event() -> GivenEvent | None:
+    """What :func:`bind_event` set for the calling context."""
+    return _given.get()
+
+
+@contextmanager
+def bind_event(value: GivenEvent | None) -> Iterator[None]:
+    """Make ``value`` the identity of the one event that a call in this block makes."""
+    token = _given.set(value)
+    try:
+        yield
+    finally:
+        _given.reset(token)
+
+
 def new_event_id() -> bytes:
-    """128 random bits: the identity of an event, made once, at acceptance."""
-    return secrets.token_bytes(16)
+    """128 random bits: the identity of an event, made once, at acceptance or by the client that :func:`given_event` speaks of."""
+    given = _given.get()
+    return secrets.token_bytes(16) if given is None else given.id
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)

@@ -11,8 +11,8 @@ A connection whose first byte is ``H`` carries one call and its answer, then end
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
 
 import attrs
 
@@ -83,19 +83,14 @@ class HookReply(Value):
         return reply
 
 
-class _Decoded(Protocol):
-    @classmethod
-    def decode(cls, body: bytes) -> _Decoded: ...
-
-
-Frame = TypeVar("Frame", bound=_Decoded)
+Frame = TypeVar("Frame")
 
 
 class _Reader(Generic[Frame]):
     """Takes bytes as they come and gives the one frame when it is whole."""
 
     _mark: bytes
-    _kind: type[Frame]
+    _decode: Callable[[bytes], Frame]
 
     def __init__(self, limit: int = _MAX_BODY) -> None:
         self._limit = limit
@@ -114,19 +109,21 @@ class _Reader(Generic[Frame]):
             raise ProtocolError(f"hook frame of {length} bytes; at most {self._limit} are allowed")
         if len(buffer) > 5 + length:
             raise ProtocolError("bytes after the hook frame")
-        return self._kind.decode(bytes(buffer[5:])) if len(buffer) == 5 + length else None
+        return self._decode(bytes(buffer[5:])) if len(buffer) == 5 + length else None
 
 
 class HookCallReader(_Reader[HookCall]):
     """The daemon's side."""
 
-    _mark, _kind = b"H", HookCall
+    _mark = b"H"
+    _decode = staticmethod(HookCall.decode)
 
 
 class HookReplyReader(_Reader[HookReply]):
     """The hook program's side (it has code of its own; this one is for tests and other clients)."""
 
-    _mark, _kind = b"R", HookReply
+    _mark = b"R"
+    _decode = staticmethod(HookReply.decode)
 
 
 class _Fields:
