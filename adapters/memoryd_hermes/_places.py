@@ -7,9 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from memoryd.errors import ConfigError
+from memoryd.hosts import Place
+from memoryd_hermes._owner import STORE
 from memoryd_hermes._settings import Settings
 
-__all__ = ["hermes_home_of", "plugin_folder", "store_home"]
+__all__ = ["hermes_home_of", "home_of", "plugin_folder", "store_home"]
+
+
+def home_of(place: Place) -> Path:
+    """The Hermes home that an install is about.  Raises as :func:`hermes_home_of`."""
+    return hermes_home_of(place.options.get("hermes_home"), place.environ, place.home)
 
 
 def hermes_home_of(given: str | None, environ: Mapping[str, str], user_home: Path) -> Path:
@@ -31,4 +38,4 @@ def store_home(hermes_home: str | os.PathLike[str], settings: Settings) -> Path:
     """The memoryd home of a Hermes home.  Not ``<hermes_home>/memoryd``: the host copies that one when it clones a profile."""
     if settings.store:
         return Path(os.path.abspath(os.path.expanduser(settings.store)))
-    return Path(os.path.realpath(hermes_home)) / "memoryd-store"
+    return Path(os.path.realpath(hermes_home)) / STORE

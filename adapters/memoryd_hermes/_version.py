@@ -28,9 +28,8 @@ def installed_host() -> Installed | None:
     contract = _text("agent", "memory_provider.py")
     if not version or not contract:
         return None
-    return Installed(
-        version, "PRE_COMPRESS_CHECKPOINT_API_VERSION" in contract, "hermes_agent.memory_providers" in _text("plugins", "memory/__init__.py")
-    )
+    discovery = _text("plugins", "memory/__init__.py")
+    return Installed(version, "PRE_COMPRESS_CHECKPOINT_API_VERSION" in contract, "hermes_agent.memory_providers" in discovery)
 
 
 def _version(name: str) -> str:

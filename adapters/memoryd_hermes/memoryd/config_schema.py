@@ -3,7 +3,7 @@
 from plugins.memory.config_schema import ProviderConfigSchema, ProviderField, ProviderFieldOption
 
 
-def _options(*values):  # type: ignore[no-untyped-def]
+def _options(*values: str) -> tuple[ProviderFieldOption, ...]:
     return tuple(ProviderFieldOption(value=value, label=value) for value in values)
 
 
