@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
-from memoryd.errors import ProtocolError
-
 __all__ = ["MAX_FRAME", "Lines"]
 
 MAX_FRAME = 16 * 1024 * 1024
 
 
 class Lines:
-    """Each line without its line break; empty ones are left out.  What is not a whole line yet is kept, up to ``limit`` bytes."""
+    """Each line without its line break; empty ones are left out.  What is not a whole line yet is kept, up to ``limit`` bytes.
 
-    __slots__ = ("_kept", "_limit", "_size")
+    A longer line is the last thing that is looked at: ``overflow`` is True from then on.
+    """
+
+    __slots__ = ("_kept", "_limit", "overflow", "partial")
 
     def __init__(self, limit: int | None = MAX_FRAME) -> None:
         self._limit = limit
         self._kept: list[bytes] = []
-        self._size = 0
+        self.partial = 0
+        self.overflow = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that are whole now.  Raises :class:`ProtocolError` for a line above the limit; lines before it are lost with it."""
+        """The lines that are whole now, before one that is too long."""
         first, *rest = data.split(b"\n")
+        found: list[bytes] = []
         self._keep(first)
-        if not rest:
-            return []
-        whole = [b"".join(self._kept)]
-        whole += rest[:-1]
-        self._kept, self._size = [], 0
-        self._keep(rest[-1])
-        return [line for line in whole if line and not line.isspace()]
+        for part in rest:
+            if self.overflow:
+                break
+            line = b"".join(self._kept)
+            if line and not line.isspace():
+                found.append(line)
+            self._drop()
+            self._keep(part)
+        return found
 
     def _keep(self, part: bytes) -> None:
-        self._size += len(part)
-        if self._limit is not None and self._size > self._limit:
-            self._kept, self._size = [], 0
-            raise ProtocolError(f"a frame of more than {self._limit} bytes")
-        if part:
+        self.partial += len(part)
+        if self._limit is not None and self.partial > self._limit:
+            self.overflow = True
+            self._drop()
+        elif part:
             self._kept.append(part)
 
-    @property
-    def partial(self) -> int:
-        """How many bytes wait for the rest of their line."""
-        return self._size
+    def _drop(self) -> None:
+        self._kept = []
+        self.partial = 0

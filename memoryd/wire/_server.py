@@ -131,6 +131,7 @@ class Connection:
     def __init__(self, *, frame: int = MAX_FRAME, in_flight: int = MAX_IN_FLIGHT) -> None:
         self._machine = Machine(SERVER)
         self._lines = Lines(frame)
+        self._frame = frame
         self._hook: HookCallReader | None = None
         self._most = in_flight
         self._open: set[int | str | None] = set()
@@ -165,14 +166,15 @@ class Connection:
         try:
             if self._hook is not None:
                 return self._hook_frame(data)
-            lines = self._lines.feed(data)
         except ProtocolError as error:
             return [self._garbage(error)]
         events: list[Event] = []
-        for line in lines:
-            if self.state == "closed":
-                break
+        for line in self._lines.feed(data):
             self._line(line, events)
+            if self.state == "closed":
+                return events
+        if self._lines.overflow:
+            events.append(self._garbage(ProtocolError(f"a frame of more than {self._frame} bytes")))
         return events
 
     def _ended(self) -> list[Event]:
