@@ -8,12 +8,11 @@ from pathlib import Path
 import attrs
 
 from memoryd.checkpoint._pages import Digests, Page
-from memoryd.core import keyed
 from memoryd.errors import StoreCorrupt
 from memoryd.store import Connection, Options, ProfileStore, Schema, connect, load_queries, prepare
 
 __all__ = [
-    "ARCHIVE", "ROWS", "SOURCE", "Files", "archive_digests", "erased_in", "name_bytes", "name_text", "open_files", "read_page", "walk",
+    "ARCHIVE", "ROWS", "SOURCE", "Files", "erased_in", "name_bytes", "name_text", "open_files", "read_page", "walk",
 ]  # fmt: skip
 
 ARCHIVE = "archive.db"
@@ -48,11 +47,7 @@ def open_files(profile: ProfileStore, path: Path, vfs: str | None) -> Files:
             connection.close()
         raise
     writer, proof, reader = opened
-    return Files(path, writer, proof, reader, load_queries("memoryd.checkpoint"), archive_digests(profile))
-
-
-def archive_digests(profile: ProfileStore) -> Digests:
-    return Digests.of(keyed(profile.key, "archive"))
+    return Files(path, writer, proof, reader, load_queries("memoryd.checkpoint"), Digests.of(profile.key))
 
 
 def read_page(connection: Connection, sql: Mapping[str, str], number: int) -> Page:

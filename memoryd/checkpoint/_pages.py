@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import attrs
 
-from memoryd.core import DIGEST_SIZE, Digest, Value, digester, fence_marker
+from memoryd.core import DIGEST_SIZE, Digest, Value, digester, fence_marker, keyed
 
 __all__ = [
     "ASSISTANT", "DEGRADED", "ERASED", "EVIDENCE", "NOWHERE", "OWN", "USER",
@@ -57,9 +57,10 @@ class Digests(Value):
     checkpoint: Digest
 
     @classmethod
-    def of(cls, key: bytes) -> Digests:
+    def of(cls, profile_key: bytes) -> Digests:
+        key = keyed(profile_key, "archive")
         _, *named = attrs.fields(cls)
-        return cls(fence_marker(key), *(digester(key, f"archive {field.name[:8]}") for field in named))
+        return cls(fence_marker(profile_key), *(digester(key, f"archive {field.name[:8]}") for field in named))
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)

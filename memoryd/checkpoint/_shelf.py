@@ -11,7 +11,8 @@ from typing import TypeVar
 from memoryd.checkpoint._archive import Archive
 from memoryd.checkpoint._collect import Collected
 from memoryd.checkpoint._erase import identities_of_turn
-from memoryd.checkpoint._files import ARCHIVE, archive_digests
+from memoryd.checkpoint._files import ARCHIVE
+from memoryd.checkpoint._pages import Digests
 from memoryd.checkpoint._reading import bytes_on_disk
 from memoryd.checkpoint._select import Erasure
 from memoryd.checkpoint._verify import Progress
@@ -47,7 +48,7 @@ class Shelf:
 
     def identities_of_turn(self, user_text: str, assistant_text: str) -> tuple[bytes, ...]:
         """What stands for a turn in an :class:`Erasure`; the same in both archives, and known without opening one."""
-        return identities_of_turn(archive_digests(self._profile), user_text, assistant_text)
+        return identities_of_turn(Digests.of(self._profile.key), user_text, assistant_text)
 
     def list(self, user: str | None = None, session: str | None = None, limit: int = 100) -> tuple[CheckpointInfo, ...]:
         """Checkpoints of all archives, the most recent attempt first."""

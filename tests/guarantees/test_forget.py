@@ -207,6 +207,26 @@ async def test_the_archive_shows_the_gap_and_keeps_it(tmp_path: Path) -> None:
             assert [hit.text for hit in await rt.recall("zqsecret")] == ["zqsecret"]
 
 
+@pytest.mark.parametrize("wrap", ["{said}\n\n{block}", "{block}\n\n{said}", "{said}\n\n<memory-context>\n[System note]\n{block}\n</memory-context>"])
+async def test_a_row_that_a_host_put_recalled_text_into_is_the_turn_all_the_same(tmp_path: Path, wrap: str) -> None:
+    async with memoryd.open_runtime(tmp_path) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            rt.sync_turn("the harbour is old", "so it is")
+            await rt.drain()
+            block = (await rt.prefetch("harbour")).text
+            assert "harbour is old" in block
+            said = wrap.format(said="zqsecret", block=block)
+            turn = rt.sync_turn(said, "zqreply")
+            first = await rt.checkpoint([*rows("the harbour is old", "so it is"), {"role": "user", "content": said}, *rows("", "zqreply")[1:]])
+            parts = [{"type": "text", "text": "zqsecret"}, {"type": "text", "text": block}]
+            again = await rt.checkpoint([*rows("the harbour is old", "so it is"), {"role": "user", "content": parts}, *rows("", "zqreply")[1:]])
+            assert first.id == again.id
+            await forget(rt, id=turn.event_id)
+            assert (await rt.restore(first.id)).rows[2:] == (None, None)
+            assert (await rt.verify()).ok
+    assert not any(grep(tmp_path, ["zqsecret", "zqreply"]).values())
+
+
 async def test_a_session_that_is_archived_again_stays_erased(tmp_path: Path) -> None:
     transcript = [{"role": "system", "content": "zqsystem"}, *rows("zqsaid", "zqanswer")]
     async with memoryd.open_runtime(tmp_path) as rt:
