@@ -1,0 +1,107 @@
+"""A real write and a real read: first in a home of its own on the same disk, then of each backend; neither leaves anything."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import attrs
+
+from memoryd.core import Backend, Config, DeliveryConfig, GateConfig, LoggingConfig, scope
+from memoryd.doctor._verdict import broken, fine
+from memoryd.errors import MemorydError
+from memoryd.hosts import Check
+from memoryd.runtime import Runtime, backend_context, build_backend, find_backend, health_problem, open_runtime, roles
+from memoryd.store import ProfileStore
+
+__all__ = ["healthy_backends", "write_and_read"]
+
+_PREFIX = ".doctor-"
+_ABANDONED = 3600.0
+_SAID = "the word is heliotrope"
+_ROWS = [{"role": "user", "content": _SAID}, {"role": "assistant", "content": "Noted."}]
+
+
+@runtime_checkable
+class _Indexed(Protocol):
+    """A backend whose full-text index can be checked against itself."""
+
+    async def check_index(self) -> None: ...
+
+
+async def write_and_read(home: Path, config: Config) -> Check:
+    """Record, sync, recall, archive and restore, as a host would, beside the profiles of ``home``."""
+    plain = attrs.evolve(
+        config, backend="local", mirrors=(), gate=GateConfig(), delivery=DeliveryConfig(), logging=LoggingConfig(level="off")
+    )
+    try:
+        with _scratch(home) as place:
+            started = time.perf_counter()
+            async with open_runtime(place, config=plain) as runtime:
+                with scope(user="doctor", session="doctor"):
+                    problem = await _try(runtime)
+            took = (time.perf_counter() - started) * 1000
+    except (MemorydError, OSError) as error:
+        problem, took = str(error), 0.0
+    if problem:
+        return broken("write-and-read", problem, "see the checks of the disk; nothing is recorded until this works")
+    return fine("write-and-read", f"recorded, synced, recalled, archived and restored in {took:.0f} ms")
+
+
+async def _try(runtime: Runtime) -> str:
+    """What did not come back, or an empty text."""
+    runtime.sync_turn(_SAID, "Noted.")
+    await runtime.flush()
+    found = await runtime.recall("heliotrope")
+    if not found or found[0].text != _SAID:
+        return "a turn that was recorded is not recalled"
+    receipt = await runtime.checkpoint(_ROWS)
+    if (await runtime.restore(receipt.id)).messages() != _ROWS:
+        return "a transcript that was archived is not restored as it was"
+    return ""
+
+
+@contextmanager
+def _scratch(home: Path) -> Iterator[Path]:
+    """A private directory in ``home``; what an earlier, killed run left goes too."""
+    for old in home.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if time.time() - old.stat().st_mtime > _ABANDONED:
+                shutil.rmtree(old, ignore_errors=True)
+    place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=home))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+async def healthy_backends(home: Path, profile: ProfileStore, config: Config) -> AsyncIterator[Check]:
+    """Each backend of the profile writes and reads; a remote one only because the configuration names it."""
+    for name in roles(config, "local" if config.backend == "auto" else config.backend):
+        try:
+            backend = build_backend(find_backend(name, home), backend_context(name, profile, config))
+        except MemorydError:  # the check of the settings says so
+            continue
+        yield await _health(name, backend)
+
+
+async def _health(name: str, backend: Backend) -> Check:
+    remedy = "memoryd repair rebuilds it from the log" if isinstance(backend, _Indexed) else "check its address, its key and the network"
+    started = time.perf_counter()
+    try:
+        if problem := await health_problem(backend):
+            return broken(f"backend {name}", problem, remedy)
+        if isinstance(backend, _Indexed):
+            await backend.check_index()
+        took = (time.perf_counter() - started) * 1000
+        return fine(f"backend {name}", f"it wrote and read in {took:.0f} ms")
+    except MemorydError as error:
+        return broken(f"backend {name}", str(error), remedy)
+    finally:
+        with suppress(MemorydError):
+            await backend.aclose()

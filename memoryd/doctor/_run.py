@@ -1,0 +1,128 @@
+"""All checks, in the order in which a person would look: the machine, the disk, a real write and read, then each profile."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from pathlib import Path
+
+import attrs
+import trio
+
+from memoryd.core import Config, LoggingConfig, Value
+from memoryd.doctor._archive import archive
+from memoryd.doctor._daemon import daemon
+from memoryd.doctor._disk import disk
+from memoryd.doctor._hosts import host_checks, hosts
+from memoryd.doctor._living import living
+from memoryd.doctor._machine import machine
+from memoryd.doctor._proof import healthy_backends, write_and_read
+from memoryd.doctor._settings import backends, plugins, read_settings
+from memoryd.doctor._stores import clock, leftovers, stores, write_ahead_logs
+from memoryd.doctor._verdict import broken, fine
+from memoryd.errors import MemorydError
+from memoryd.hosts import Check
+from memoryd.runtime import make_gate, open_runtime
+from memoryd.store import ProfileStore, open_profile, profile_directory
+
+__all__ = ["Finding", "examine"]
+
+
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Finding(Value):
+    """A check and the profile that it is about; the empty name is the machine."""
+
+    profile: str
+    check: Check
+
+
+async def examine(home: Path, profiles: Iterable[str], host: str | None = None) -> AsyncIterator[Finding]:
+    """Every check as it is made, with ``host`` only those of that agent program.  Never raises what a check is about.
+
+    Raises :class:`ConfigError` where there is no such host.
+    """
+    if host is not None:
+        for check in await trio.to_thread.run_sync(host_checks, host, home):
+            yield Finding("", check)
+        return
+    names = tuple(profiles)
+    config, _ = read_settings(home, names[0] if names else "default")
+    for check in [*machine(), daemon(), *plugins(home), *hosts(home)]:
+        yield Finding("", check)
+    async for check in _home(home, config):
+        yield Finding("", check)
+    for name in names:
+        config, settings = read_settings(home, name)
+        yield Finding(name, settings)
+        for check in backends(home, name, config):
+            yield Finding(name, check)
+        async for check in _profile(home, name, _silent(config)):
+            yield Finding(name, check)
+
+
+def _silent(config: Config) -> Config:
+    """Records of what is being looked for would be told twice."""
+    return attrs.evolve(config, logging=LoggingConfig(level="off"))
+
+
+async def _home(home: Path, config: Config) -> AsyncIterator[Check]:
+    if not await trio.Path(home).exists():
+        yield fine("home", f"{home} does not exist yet: it is made when something is recorded")
+        return
+    for check in await _taken("home", lambda: disk(home, config)):
+        yield check
+    yield await write_and_read(home, config)
+
+
+async def _profile(home: Path, name: str, config: Config) -> AsyncIterator[Check]:
+    directory = profile_directory(home, name)
+    if not await trio.Path(directory / "profile.json").exists():
+        yield fine("profile", "nothing was recorded in it yet")
+        return
+    for check in await _taken("stores", lambda: _files(directory, config)):
+        yield check
+    try:
+        store = open_profile(home, name)
+    except MemorydError as error:
+        yield broken("profile", str(error), "restore the last backup: memoryd restore FILE")
+        return
+    for check in await _taken("archive", lambda: _archived(store, config)):
+        yield check
+    async for check in healthy_backends(home, store, config):
+        yield check
+    for check in await _alive(home, name, config):
+        yield check
+
+
+def _files(directory: Path, config: Config) -> Iterator[Check]:
+    yield from stores(directory)
+    yield write_ahead_logs(directory, config.log.wal_cap_bytes)
+    yield from clock(directory)
+
+
+def _archived(store: ProfileStore, config: Config) -> Iterator[Check]:
+    gate = make_gate(store, config)
+    try:
+        yield from archive(gate)
+    finally:
+        gate.close()
+
+
+async def _alive(home: Path, name: str, config: Config) -> list[Check]:
+    """As a program that opens the memory sees it; last, because opening takes in what is spooled and goes on delivering."""
+    try:
+        async with open_runtime(home, name, config) as runtime:
+            await runtime.catch_up(runtime.config.deadlines.retrieve)
+            status = await runtime.status()
+    except MemorydError as error:
+        return [broken("opening", str(error), "memoryd repair; else restore the last backup: memoryd restore FILE")]
+    return [*living(status), *leftovers(Path(status.directory))]
+
+
+async def _taken(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
+    """What ``look`` finds, on a thread; where it is stopped by what nobody can read, that."""
+    found: list[Check] = []
+    try:
+        await trio.to_thread.run_sync(lambda: found.extend(look()))
+    except (MemorydError, OSError) as error:
+        found.append(broken(name, str(error), "check the disk, and the owner and modes of the home"))
+    return found
