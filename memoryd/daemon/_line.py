@@ -33,10 +33,11 @@ class Talk(Protocol):
         ...
 
     def receive(self, data: bytes) -> bytes:
-        """Take what arrived (``b""``: the end) and give what is to be sent now; slow work goes to the line's nursery.
+        """Take what arrived (``b""``: the end) and give what is to be sent now; slow work goes to the line's nursery."""
+        ...
 
-        Raises :class:`~memoryd.errors.ProtocolError` where no further byte can be understood.
-        """
+    def closing(self) -> bytes:
+        """What is said to a client when the daemon ends, after everything that it had sent was received."""
         ...
 
 
@@ -49,7 +50,8 @@ class Line:
         sock.setblocking(False)
         self._socket = sock
         self._out = bytearray()
-        self._room = trio.Event()
+        self._held = False
+        self._go = trio.Event()
         self._all = trio.CancelScope()
         self._reading = trio.CancelScope()
         self._ending = False
@@ -85,14 +87,23 @@ class Line:
         """Read no more; close when everything is answered."""
         self._reading.cancel()
 
+    def hold(self) -> None:
+        """Read nothing until :meth:`release`."""
+        self._held = True
+
+    def release(self) -> None:
+        self._held = False
+        self._go.set()
+
     def send(self, data: bytes) -> None:
         """Send what the socket takes now; the rest follows as it has room."""
+        if not data:
+            return
         if not self._out:
             sent = self._try_send(data)
             if sent == len(data) or self._all.cancel_called:
                 return
             data = data[sent:]
-            self._room = trio.Event()
             self.nursery.start_soon(self._flush)
         self._out += data
 
@@ -111,8 +122,9 @@ class Line:
                 self.send(reply)
             if not data:
                 return
-            while len(self._out) > _HIGH:
-                await self._room.wait()
+            while self._held or len(self._out) > _HIGH:
+                self._go = trio.Event()
+                await self._go.wait()
 
     def _sweep(self) -> None:
         """What had arrived when we were told to finish."""
@@ -121,18 +133,18 @@ class Line:
             try:
                 data = self._socket.recv(_CHUNK)
             except OSError:
-                return
+                break
             if not data:
-                return
+                break
             left -= len(data)
-            if reply := self.talk.receive(data):
-                self.send(reply)
+            self.send(self.talk.receive(data))
+        self.send(self.talk.closing())
 
     async def _flush(self) -> None:
         while self._out:
             await wait_writable(self._socket)
             del self._out[: self._try_send(self._out[:_CHUNK])]
-        self._room.set()
+        self._go.set()
 
     def _try_send(self, data: bytes | bytearray) -> int:
         try:

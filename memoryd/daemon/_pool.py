@@ -164,5 +164,5 @@ class Pool:
             if entry.is_free and trio.current_time() - entry.used >= self._idle:
                 assert entry.runtime is not None
                 done = await entry.runtime.drain(0)  # a backend that is down must find the events when it is back
-                if done and entry.is_free and trio.current_time() - entry.used >= self._idle:
+                if done.local and done.remote and entry.is_free and trio.current_time() - entry.used >= self._idle:
                     entry.close()

@@ -1,0 +1,78 @@
+"""``memoryd serve``: puts the parts together."""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import trio
+
+from memoryd.core import Config
+from memoryd.daemon._activation import Notifier, inherited_sockets
+from memoryd.daemon._claim import Claim
+from memoryd.daemon._front import Front, OpenProfile
+from memoryd.daemon._limits import Limits, raise_open_files
+from memoryd.daemon._pool import Pool
+from memoryd.daemon._scrape import serve_metrics
+from memoryd.daemon._server import Server
+from memoryd.log import Log
+from memoryd.runtime import open_runtime
+from memoryd.wire import HookCall, HookReply
+
+__all__ = ["serve_until_signal"]
+
+Ready = Callable[[str, int | None], None]
+
+
+async def serve_until_signal(home: Path, path: Path, config: Config, metrics: tuple[str, int] | None, ready: Ready) -> None:
+    """Serve at ``path`` until SIGTERM, SIGINT or SIGHUP; clients that name no other home get profiles of ``home``.
+
+    ``ready(path, metrics_port)`` is called once, when a client that connects is served.  Raises :class:`~memoryd.errors.DaemonRunning`
+    where another daemon serves the path, :class:`~memoryd.errors.ConfigError`, :class:`~memoryd.errors.StoreError`.
+    """
+    notifier = Notifier(os.environ)
+    handed = inherited_sockets(os.environ)
+    claim = Claim(Path(handed[0].getsockname()) if handed else path)
+    try:
+        await _serve(home, claim, handed, config, metrics, notifier, ready)
+    finally:
+        claim.release()
+
+
+async def _serve(
+    home: Path,
+    claim: Claim,
+    handed: list[socket.socket],
+    config: Config,
+    metrics: tuple[str, int] | None,
+    notifier: Notifier,
+    ready: Ready,
+) -> None:
+    limits, log = Limits.of(config), Log(config.logging.level, config.logging.format)
+    pool = Pool(open_runtime, log, most=limits.profiles, idle=limits.profile_idle)
+    front = Front(home, claim.path, pool, limits, log, _answer_hook)
+    raise_open_files(limits.connections)
+    server = Server(handed or [claim.listen()], claim, pool, front.talk, limits, log, notifier)
+    front.server = server
+    async with trio.open_nursery() as edge:
+        port = None if metrics is None else await edge.start(serve_metrics, *metrics, lambda: _render(pool))
+        gc.collect()
+        gc.freeze()  # what is loaded now stays: no collection need look at it again
+        await server.run(lambda: ready(str(claim.path), port))
+        edge.cancel_scope.cancel()
+
+
+async def _answer_hook(call: HookCall, open_profile: OpenProfile) -> HookReply:
+    from memoryd.hosts import answer_hook  # at the first call of a hook program
+
+    reply: HookReply = await answer_hook(call, open_profile)
+    return reply
+
+
+async def _render(pool: Pool) -> str:
+    from memoryd.daemon._metrics import render  # only where somebody scrapes: it needs another package
+
+    return await render(pool)
