@@ -43,6 +43,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "dead": ("_dead:dead", "Events that a backend refused for good."),
     "install": ("_install:install", "Put memoryd into an agent program."),
     "uninstall": ("_install:uninstall", "Take memoryd out of an agent program."),
+    "pause": ("_pause:pause", "Stop recording what agent programs tell."),
+    "resume": ("_pause:resume", "Record again."),
     "config": ("_config:config", "The configuration: values, problems, files."),
     "version": ("_version:version", "Versions of memoryd and what it stands on."),
     "completion": ("_completion:completion", "The completion script for a shell."),

@@ -123,7 +123,7 @@ def _one(options: Options, name: str, host: Host, place: Place, dry_run: bool, a
 
 def _print(name: str, host: Host, plan: Plan, done: tuple[Any, ...], dry_run: bool, action: str) -> None:
     if not done:
-        write_line(f"{name}: nothing to {'do, it is installed' if action == 'install' else 'remove'}")
+        write_line(f"{name}: nothing to change")
     for one in done:
         backup = f" (before: {one.backup})" if one.backup else ""
         write_line(plain(f"{name}: {'would ' if dry_run else ''}{one.action} {one.path}: {one.why}{backup}"))

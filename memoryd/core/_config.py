@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from memoryd.core._kinds import Choice, Flag, Floor, Kind, Name, Names, Seconds, Text, Whole, setting
+from memoryd.core._kinds import Choice, Flag, Floor, Kind, Name, Names, Seconds, Text, Texts, Whole, setting
 from memoryd.core._value import Value
 from memoryd.errors import ConfigError
 
@@ -33,6 +33,9 @@ class CaptureConfig(Value):
     """What is recorded."""
 
     private: bool = setting(False, Flag(), "true: nothing is recorded unless a scope says private=False")
+    exclude: tuple[str, ...] = setting(
+        (), Texts(), "folders where agents are not recorded, with all below them: names, or paths with *, ? and **"
+    )
 
 
 @attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)

@@ -11,7 +11,7 @@ import attrs
 from memoryd.core._value import Value
 from memoryd.errors import ConfigError
 
-__all__ = ["Choice", "Flag", "Floor", "Kind", "Name", "Names", "Seconds", "Text", "Whole", "setting"]
+__all__ = ["Choice", "Flag", "Floor", "Kind", "Name", "Names", "Seconds", "Text", "Texts", "Whole", "setting"]
 
 _WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
@@ -102,6 +102,18 @@ class Text:
         return value
 
     parse = check
+
+
+class Texts:
+    expected = "a list of texts"
+
+    def check(self, value: object) -> tuple[str, ...]:
+        if not isinstance(value, list | tuple):
+            raise ValueError
+        return tuple(dict.fromkeys(Text().check(item) for item in value if item != ""))
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        return self.check([part.strip() for part in text.split(",") if part.strip()])
 
 
 class Name:

@@ -9,6 +9,15 @@ if TYPE_CHECKING:
     from memoryd.hosts._apply import apply_plan as apply_plan
     from memoryd.hosts._apply import backups_of as backups_of
     from memoryd.hosts._apply import foresee as foresee
+    from memoryd.hosts._consent import IGNORE_FILE as IGNORE_FILE
+    from memoryd.hosts._consent import Consent as Consent
+    from memoryd.hosts._consent import Pause as Pause
+    from memoryd.hosts._consent import consent as consent
+    from memoryd.hosts._consent import excluded_by as excluded_by
+    from memoryd.hosts._consent import pause as pause
+    from memoryd.hosts._consent import read_pauses as read_pauses
+    from memoryd.hosts._consent import resume as resume
+    from memoryd.hosts._consent import was_paused as was_paused
     from memoryd.hosts._dialect import SILENT as SILENT
     from memoryd.hosts._dialect import Dialect as Dialect
     from memoryd.hosts._dialect import Heard as Heard
@@ -49,6 +58,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "_apply": ("Applied", "Done", "apply_plan", "backups_of", "foresee"),
+    "_consent": ("IGNORE_FILE", "Consent", "Pause", "consent", "excluded_by", "pause", "read_pauses", "resume", "was_paused"),
     "_dialect": ("SILENT", "Dialect", "Heard", "Kind", "Row", "find_dialect"),
     "_gate_main": ("gate_main",),
     "_edit": ("in_file", "plan_drop", "plan_put", "read_text"),
