@@ -400,6 +400,11 @@ class Journal:
             rows = [self._reader.one(SQL["event_id_of"], (seq,)) for seq in seqs]
         return tuple(row[0] for row in rows if row is not None)
 
+    def latest_ids(self, after: int, count: int) -> list[tuple[int, bytes]]:
+        """Places and event ids of the last ``count`` events after seq ``after``, latest first."""
+        with self._read_lock:
+            return [(seq, event_id) for seq, event_id in self._reader.all(SQL["latest_ids"], (after, count))]
+
     def find(self, event_id: bytes) -> Entry | None:
         """The entry with that event id, by a scan of the log (rare: forget and edit)."""
         with self._read_lock:

@@ -13,6 +13,9 @@ SELECT max(seq) FROM event
 -- name: page
 SELECT seq, event_id, at, kind, payload FROM event WHERE seq > ? ORDER BY seq LIMIT ?
 
+-- name: latest_ids
+SELECT seq, event_id FROM event WHERE seq > ? ORDER BY seq DESC LIMIT ?
+
 -- name: by_event_id
 SELECT seq, event_id, at, kind, payload FROM event WHERE event_id = ?
 

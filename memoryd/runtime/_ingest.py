@@ -19,14 +19,17 @@ from memoryd.core import (
     check_name,
     check_text,
     current_scope,
+    given_event,
     keyed,
     new_event_id,
     strip_echo,
     to_micros,
 )
 from memoryd.errors import InvalidInput, JournalUnavailable
+from memoryd.journal import Journal
 from memoryd.runtime._kernel import Kernel
 from memoryd.runtime._messages import turn_marks
+from memoryd.runtime._once import Once
 
 __all__ = ["Ingest", "event_time", "turn_key"]
 
@@ -87,6 +90,7 @@ class Ingest:
         self._marker = marker
         self._null = kernel.is_null
         self._stage = kernel.stages["append"]
+        self._once = Once()
 
     def scope(self) -> Scope:
         """The scope of the call, bound to this profile."""
@@ -156,11 +160,8 @@ class Ingest:
 
     def append(self, event: Event, turn_key: bytes | None = None) -> Accepted:
         """Append and wake the writers; raises :class:`JournalUnavailable` for *refused*."""
-        if self._kernel.journal is None:
-            raise self._no_log()
-        started = perf_counter_ns()
-        accepted = self._kernel.journal.append(event, turn_key)
-        self._stage.add(perf_counter_ns() - started)
+        given = given_event()
+        accepted = self._once.append(given, self._log(), lambda: self._append(event, turn_key)) if given else self._append(event, turn_key)
         if accepted.state == "journaled":
             self._kernel.bells.appended()
         elif accepted.state == "held":
@@ -170,10 +171,18 @@ class Ingest:
             raise JournalUnavailable(accepted.reason, f"not recorded ({accepted.reason}): {hint}")
         return accepted
 
-    def _no_log(self) -> JournalUnavailable:
+    def _append(self, event: Event, turn_key: bytes | None) -> Accepted:
+        started = perf_counter_ns()
+        accepted = self._log().append(event, turn_key)
+        self._stage.add(perf_counter_ns() - started)
+        return accepted
+
+    def _log(self) -> Journal:
+        if self._kernel.journal is not None:
+            return self._kernel.journal
         problem = self._kernel.journal_problem
         reason = problem.cause if problem is not None else "io"
-        return JournalUnavailable(reason, f"not recorded ({reason}): {problem}; it is tried again")
+        raise JournalUnavailable(reason, f"not recorded ({reason}): {problem}; it is tried again")
 
 
 def _turn_text(field: str, value: object) -> str:

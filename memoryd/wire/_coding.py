@@ -64,7 +64,12 @@ def read_message(line: bytes) -> Message | None:
 def to_message(data: Any) -> Message:
     """JSON values as a message.  Raises :class:`ProtocolError` saying what is not as JSON-RPC 2.0 has it."""
     try:
-        return msgspec.convert(data, Message)
+        message = msgspec.convert(data, Message)
+        if isinstance(message.id, str):
+            message.id.encode()  # it has to be written in the answer
+        return message
+    except UnicodeEncodeError:
+        raise ProtocolError("an id or method holds half a surrogate pair") from None
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ProtocolError(f"no request of JSON-RPC 2.0 with params by name: {_without_values(str(error))}") from None
 

@@ -134,7 +134,7 @@ class Connection:
         self._frame = frame
         self._hook: HookCallReader | None = None
         self._most = in_flight
-        self._open: set[int | str | None] = set()
+        self.open: set[int | str | None] = set()
         self._scopes: tuple[Any, Scope] = ({}, _NO_SCOPE)
         self.unanswered = 0
 
@@ -275,10 +275,10 @@ class Connection:
             return
         if self.unanswered >= self._most:
             raise DaemonBusy(f"{self._most} calls of this connection are not answered yet; wait for some")
-        if call.id in self._open:
+        if call.id in self.open:
             raise ProtocolError("a call with that id is not answered yet")
         self._machine.step("< call")
-        self._open.add(call.id)
+        self.open.add(call.id)
         self.unanswered += 1
         if call._batch is not None:
             call._batch.expect()
@@ -323,17 +323,17 @@ class Connection:
 
     def _answer(self, call: Call, line: bytes) -> bytes:
         self._machine.step("> answer")
-        self._open.discard(call.id)
+        self.open.discard(call.id)
         self.unanswered -= 1
         if self.state == "closed":
             return b""
         return line if call._batch is None else call._batch.add(line)
 
     def progress(self, call: Call, done: int, total: int) -> bytes:
-        """A notification before the answer, for a call that wants it."""
-        self._machine.step("> progress")
-        if not call.wants_progress or self.state == "closed":
+        """A notification before the answer, for a call that wants it; nothing where it was answered meanwhile."""
+        if not call.wants_progress or call.id not in self.open or self.state == "closed":
             return b""
+        self._machine.step("> progress")
         return _notification("progress", {"id": call.id, "done": done, "total": total})
 
     def closing(self) -> bytes:

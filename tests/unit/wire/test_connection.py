@@ -337,7 +337,7 @@ GARBAGE = st.one_of(
     ).map(lambda data: json.dumps(data).encode() + b"\n"),
     FRAMES,
     st.just(HELLO),
-    st.sampled_from([b"[" * 100_000 + b"\n", b'{"a":' * 100_000 + b"\n", b'"\\ud800"\n', b"1e999\n", b"9" * 5000 + b"\n", b"{}\n", b"\xff\n"]),
+    st.sampled_from([b"[" * 100_000 + b"\n", b'{"a":' * 100_000 + b"\n", b'"\\ud800"\n', b'{"jsonrpc":"2.0","method":"ping","id":"\\ud800"}\n', b"1e999\n", b"9" * 5000 + b"\n", b"{}\n", b"\xff\n"]),
 )
 
 
