@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import time
@@ -61,7 +62,8 @@ async def _try(runtime: Runtime) -> str:
     if not found or found[0].text != _SAID:
         return "a turn that was recorded is not recalled"
     receipt = await runtime.checkpoint(_ROWS)
-    if (await runtime.restore(receipt.id)).messages() != _ROWS:
+    restored = await runtime.restore(receipt.id)
+    if [json.loads(row or b"null") for row in restored.rows] != _ROWS:
         return "a transcript that was archived is not restored as it was"
     return ""
 

@@ -38,9 +38,9 @@ def plugins(home: Path) -> Iterator[Check]:
     found = discover_backends(home)
     for one in found.broken:
         yield doubtful("plugin", f"{one.place}: {one.reason}", "mend it or move it away; docs/howto/write-a-backend.md shows one")
-    for one in found.shadowed:
-        kept = found.found[one.name]
-        yield doubtful("plugin", f"{one.place} is hidden by {kept.origin} {one.name}", "give it another name")
+    for hidden in found.shadowed:
+        kept = found.found[hidden.name]
+        yield doubtful("plugin", f"{hidden.place} is hidden by {kept.origin} {hidden.name}", "give it another name")
     if not found.broken and not found.shadowed:
         yield fine("plugin", f"backends: {', '.join(sorted(found.found))}")
 
