@@ -14,7 +14,7 @@ from typing import Any
 from memoryd.errors import ConfigError
 from memoryd.hosts import Check, Place, parse_json, read_text
 from memoryd.settings import resolve_socket
-from memoryd_hooks._install import is_ours, program
+from memoryd_hooks._install import is_ours, named_in, program
 from memoryd_hooks._install_toml import parse_toml
 
 __all__ = ["of_claude", "of_codex", "of_gemini"]
@@ -111,21 +111,12 @@ def _hooks_are_there(name: str, hooks: Hooks, events: Iterable[str]) -> Check:
 
 def _programs_are_there(name: str, hooks: Hooks) -> Iterator[Check]:
     """Whether the Python and the hook program that the commands name exist."""
-    named = {part for found in hooks.values() for hook in found for part in _named(hook["command"])}
+    named = {part for found in hooks.values() for hook in found for part in named_in(hook["command"])}
     lost = sorted(path for path in named if not Path(path).exists())
     if lost:
         yield Check("program", "fail", f"the hooks name what is gone: {', '.join(lost)}", f"memoryd install {name}")
     elif named:
         yield Check("program", "ok", "the hook program and its Python are there")
-
-
-def _named(command: str) -> list[str]:
-    """The values of P and H at the beginning of a command of ours."""
-    try:
-        words = shlex.split(command.partition(";")[0] if command.startswith("P=") else command.partition("; ")[2].partition(";")[0])
-    except ValueError:
-        return []
-    return [word[2:] for word in words if word.startswith(("P=", "H="))]
 
 
 def _switched_on(settings: Iterable[Mapping[str, Any]], key: str, wanted: bool) -> Check:

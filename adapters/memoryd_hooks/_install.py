@@ -22,8 +22,8 @@ from memoryd.hosts import Change, Place, Plan
 
 __all__ = [
     "DROP_WHY", "HOOK_FILE", "PUT_WHY", "Hook", "after_uninstall", "gate_command", "hook_change", "hook_command", "hook_path",
-    "is_ours", "launcher_change", "launcher_drop", "lenient_command", "lost_gate", "lost_gate_json", "notes_of", "program", "scope_of",
-    "wants_gate",
+    "is_ours", "launcher_change", "launcher_drop", "lenient_command", "lost_gate", "lost_gate_json", "named_in", "notes_of", "program",
+    "scope_of", "wants_gate",
 ]
 
 HOOK_FILE = "memoryd_hook.py"  # in every command: by it an entry is known as ours
@@ -84,7 +84,21 @@ def lenient_command(place: Place, host: str, event: str) -> str:
 
 
 def _start(place: Place) -> str:
-    return f'P={shlex.quote(place.python)} H={shlex.quote(str(hook_path(place)))}; [ -x "$P" ] && [ -r "$H" ]'
+    home, python = shlex.quote(str(place.memoryd_home)), shlex.quote(place.python)
+    return f'export MEMORYD_HOME={home}; P={python} H="$MEMORYD_HOME/bin/{HOOK_FILE}"; [ -x "$P" ] && [ -r "$H" ]'
+
+
+def named_in(command: str) -> tuple[str, ...]:
+    """The Python and the hook program that a command of ours starts; empty where it was rewritten."""
+    lexer = shlex.shlex(command.partition("[")[0], posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        values = dict(word.split("=", 1) for word in lexer if "=" in word)
+    except ValueError:
+        return ()
+    if not {"MEMORYD_HOME", "P"} <= values.keys():
+        return ()
+    return values["P"], f"{values['MEMORYD_HOME']}/bin/{HOOK_FILE}"
 
 
 def _call(host: str, event: str) -> str:

@@ -51,13 +51,14 @@ def consent(cwd: str, config: Config, memoryd_home: Path, *, environ: Mapping[st
     """Whether what is said in the working directory ``cwd`` (as the host names it) at ``at`` (microseconds; now) may be recorded."""
     if was_paused(read_pauses(memoryd_home), time.time_ns() // 1000 if at is None else at):
         return Consent(False, "recording is paused ('memoryd resume' ends that)")
-    if config.capture.private:
-        return Consent(False, "the session is private (capture.private)")
+    env = os.environ if environ is None else environ
+    if config.capture.private or env.get("MEMORYD_PRIVATE", "") not in ("", "0"):
+        return Consent(False, "the session is private (capture.private, or MEMORYD_PRIVATE in the agent's environment)")
     names = list(dict.fromkeys((cwd, os.path.realpath(cwd)))) if cwd.startswith("/") else []
     for name in names:
         if (marked := _marked(name, os.path.lexists)) is not None:
             return Consent(False, f"{marked} is there")
-    return _not_excluded(names, config.capture.exclude, (os.environ if environ is None else environ).get("HOME", ""))
+    return _not_excluded(names, config.capture.exclude, env.get("HOME", ""))
 
 
 def _not_excluded(names: Sequence[str], patterns: Sequence[str], user_home: str) -> Consent:
