@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from memoryd.core import profile_folder
 from memoryd.errors import ConfigError
 
 __all__ = ["FILE_NAME", "config_paths", "resolve_home", "resolve_socket"]
@@ -56,6 +55,8 @@ def config_paths(home: Path, profile: str, environ: Mapping[str, str] | None = N
 
     The general file is the one in the home where that exists, else the one in ``$XDG_CONFIG_HOME/memoryd``.
     """
+    from memoryd.core import profile_folder  # where only the home or the socket is asked for, the standard library is enough
+
     env = os.environ if environ is None else environ
     general = home / FILE_NAME
     if not os.path.lexists(general):
