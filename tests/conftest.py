@@ -14,12 +14,12 @@ if os.environ.get("CI"):
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked ``soak``, unless ``-m`` says what to run."""
+    """Leave out what is marked ``soak`` or ``hosts``, unless ``-m`` says what to run."""
     if config.getoption("-m"):
         return
-    long = [item for item in items if item.get_closest_marker("soak")]
+    long = [item for item in items if item.get_closest_marker("soak") or item.get_closest_marker("hosts")]
     config.hook.pytest_deselected(items=long)
-    items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    items[:] = [item for item in items if item not in long]
 
 
 # hundreds of child processes: let them find compiled modules
