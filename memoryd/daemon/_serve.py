@@ -16,7 +16,7 @@ from memoryd.daemon._claim import Claim
 from memoryd.daemon._front import Front, OpenProfile
 from memoryd.daemon._limits import Limits, raise_open_files
 from memoryd.daemon._pool import Pool
-from memoryd.daemon._scrape import serve_metrics
+from memoryd.daemon._scrape import Render, serve_metrics
 from memoryd.daemon._server import Server
 from memoryd.log import Log
 from memoryd.runtime import open_runtime
@@ -58,7 +58,7 @@ async def _serve(
     server = Server(handed or [claim.listen()], claim, pool, front.talk, limits, log, notifier)
     front.server = server
     async with trio.open_nursery() as edge:
-        port = None if metrics is None else await edge.start(serve_metrics, *metrics, lambda: _render(pool))
+        port = None if metrics is None else await edge.start(serve_metrics, *metrics, _renderer(pool))
         gc.collect()
         gc.freeze()  # what is loaded now stays: no collection need look at it again
         await server.run(lambda: ready(str(claim.path), port))
@@ -72,7 +72,7 @@ async def _answer_hook(call: HookCall, open_profile: OpenProfile) -> HookReply:
     return reply
 
 
-async def _render(pool: Pool) -> str:
-    from memoryd.daemon._metrics import render  # only where somebody scrapes: it needs another package
+def _renderer(pool: Pool) -> Render:
+    from memoryd.daemon._metrics import renderer  # only where it is asked for: it needs another package
 
-    return await render(pool)
+    return renderer(pool)
