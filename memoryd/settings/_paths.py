@@ -55,7 +55,8 @@ def config_paths(home: Path, profile: str, environ: Mapping[str, str] | None = N
 
     The general file is the one in the home where that exists, else the one in ``$XDG_CONFIG_HOME/memoryd``.
     """
-    from memoryd.core import profile_folder  # where only the home or the socket is asked for, the standard library is enough
+    # not above: who asks for the home or the socket needs the standard library only
+    from memoryd.core import profile_folder
 
     env = os.environ if environ is None else environ
     general = home / FILE_NAME
