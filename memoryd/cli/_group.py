@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "gate": ("_gate:gate", "The gate before a compaction: its state, and a way past it."),
     "serve": ("_serve:serve", "The daemon: serve every agent over a unix socket."),
     "status": ("_status:status", "What memoryd holds, and how it is."),
+    "logs": ("_logs:logs", "The records of memoryd itself."),
     "doctor": ("_doctor:doctor", "Look for what is wrong, and say what to do about it."),
     "backends": ("_backends:backends", "Where memory can be kept: every backend, and which are used."),
     "replay": ("_replay:replay", "Send the whole log to a backend, from where it stopped before."),

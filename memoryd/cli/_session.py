@@ -25,7 +25,7 @@ def loaded(options: Options) -> Loaded:
     from memoryd.settings import load_config
 
     found = load_config(options.home, options.profile_name)
-    if "logging.level" in found.sources:
+    if "logging.level" in found.sources or "logging.file" in found.sources:
         return found
     return attrs.evolve(found, config=attrs.evolve(found.config, logging=attrs.evolve(found.config.logging, level="off")))
 

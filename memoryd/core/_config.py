@@ -125,10 +125,11 @@ class ToolConfig(Value):
 
 @attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class LoggingConfig(Value):
-    """Records of memoryd itself: stderr only, never a message's text."""
+    """Records of memoryd itself: to stderr or a file, never a message's text."""
 
     level: str = setting("warning", Choice(("debug", "info", "warning", "error", "off")), "lowest level written")
     format: str = setting("auto", Choice(("auto", "console", "json")), "auto: console on a terminal, else json")
+    file: str = setting("", Text(), "a private file for records instead of stderr, as json; relative to the home")
 
 
 @attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)

@@ -20,6 +20,7 @@ from memoryd.daemon._scrape import Render, serve_metrics
 from memoryd.daemon._server import Server
 from memoryd.log import Log
 from memoryd.runtime import open_runtime
+from memoryd.settings import log_path
 from memoryd.wire import HookCall, HookReply
 
 __all__ = ["serve_until_signal"]
@@ -51,7 +52,7 @@ async def _serve(
     notifier: Notifier,
     ready: Ready,
 ) -> None:
-    limits, log = Limits.of(config), Log(config.logging.level, config.logging.format)
+    limits, log = Limits.of(config), Log(config.logging.level, config.logging.format, log_path(home, config.logging.file))
     pool = Pool(open_runtime, log, most=limits.profiles, idle=limits.profile_idle)
     front = Front(home, claim.path, pool, limits, log, _answer_hook)
     raise_open_files(limits.connections)

@@ -25,6 +25,7 @@ from memoryd.log import Log
 from memoryd.runtime._members import Member, Role, build_members
 from memoryd.runtime._stages import Stage, StageName, make_stages
 from memoryd.runtime._wake import Bells
+from memoryd.settings import log_path
 from memoryd.store import ProfileStore, Worker
 
 __all__ = ["Kernel", "Member", "Role", "build_kernel", "make_gate", "now_micros"]
@@ -138,7 +139,7 @@ def build_kernel(home: Path, profile: ProfileStore, config: Config, on_bug: OnBu
         config=config,
         profile=profile,
         gate=make_gate(profile, config, vfs),
-        log=Log(config.logging.level, config.logging.format),
+        log=Log(config.logging.level, config.logging.format, log_path(home, config.logging.file), profile.name),
         on_bug=on_bug,
         privacy=Privacy(profile.key),
         members=members,

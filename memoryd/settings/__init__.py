@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from memoryd.settings._load import describe as describe
     from memoryd.settings._load import load_config as load_config
     from memoryd.settings._paths import config_paths as config_paths
+    from memoryd.settings._paths import log_path as log_path
     from memoryd.settings._paths import resolve_home as resolve_home
     from memoryd.settings._paths import resolve_socket as resolve_socket
     from memoryd.settings._sample import default_toml as default_toml
@@ -22,6 +23,7 @@ _HOMES = {
     "describe": "_load",
     "load_config": "_load",
     "config_paths": "_paths",
+    "log_path": "_paths",
     "resolve_home": "_paths",
     "resolve_socket": "_paths",
     "default_toml": "_sample",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memoryd.errors import ConfigError
 
-__all__ = ["FILE_NAME", "config_paths", "resolve_home", "resolve_socket"]
+__all__ = ["FILE_NAME", "config_paths", "log_path", "resolve_home", "resolve_socket"]
 
 FILE_NAME = "memoryd.toml"
 _LONGEST = 107 if sys.platform.startswith("linux") else 103  # bytes that the address of a unix socket has room for
@@ -63,6 +63,11 @@ def config_paths(home: Path, profile: str, environ: Mapping[str, str] | None = N
     if not os.path.lexists(general):
         general = _xdg(env, "XDG_CONFIG_HOME", ".config") / "memoryd" / FILE_NAME
     return general, home / "profiles" / profile_folder(profile) / FILE_NAME
+
+
+def log_path(home: Path, file: str) -> Path | None:
+    """Where ``logging.file`` is; None where it names none, and records go to stderr."""
+    return home / Path(file).expanduser() if file else None
 
 
 def _xdg(env: Mapping[str, str], name: str, default: str) -> Path:
