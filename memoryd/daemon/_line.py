@@ -24,8 +24,10 @@ _SWEEP = 64 << 20
 class Talk(Protocol):
     """A protocol on a line."""
 
-    in_flight: int
-    """Calls that have begun and not answered."""
+    @property
+    def in_flight(self) -> int:
+        """Calls that are not answered yet."""
+        ...
 
     @property
     def is_partial(self) -> bool:

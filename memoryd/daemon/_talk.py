@@ -38,7 +38,12 @@ class Conversation:
         self._connection = Connection(frame=front.limits.frame_bytes, in_flight=_ANY)
         self._place: tuple[Path, str] | None = None
         self._waiting: deque[Call] = deque()
-        self.in_flight = 0
+        self._running = 0
+
+    @property
+    def in_flight(self) -> int:
+        """Calls that are not answered yet."""
+        return self._running + len(self._waiting)
 
     @property
     def is_partial(self) -> bool:
@@ -68,7 +73,7 @@ class Conversation:
 
     def _begin(self, work: Callable[[T], Awaitable[None]], event: T) -> None:
         """Work that has to be done before anything else is read."""
-        self.in_flight += 1
+        self._running += 1
         self._line.hold()
         self._line.nursery.start_soon(work, event)
 
@@ -92,7 +97,7 @@ class Conversation:
         self._after(self._connection.reply(reply))
 
     def _after(self, reply: bytes) -> None:
-        self.in_flight -= 1
+        self._running -= 1
         self._line.send(reply)
         self._line.release()
         if self._connection.is_over:
@@ -105,13 +110,10 @@ class Conversation:
             target = self._target(call)
             if target is not None:
                 return self._quick(call, target)
-        elif not call.method.quick and self.in_flight >= self._front.limits.in_flight:
-            return self._connection.fail(call, DaemonBusy(f"{self.in_flight} slow calls of this connection are not answered yet"))
         if not self._waiting:
             self._line.hold()
             self._line.nursery.start_soon(self._start_waiting)
         self._waiting.append(call)
-        self.in_flight += 1
         return b""
 
     def _target(self, call: Call) -> Any:
@@ -129,7 +131,13 @@ class Conversation:
     async def _start_waiting(self) -> None:
         """Let what waits begin, one after the other."""
         while self._waiting:
-            await self._line.nursery.start(self._slow, self._waiting[0])
+            call = self._waiting[0]
+            if self._running < self._front.limits.in_flight:
+                self._running += 1
+                await self._line.nursery.start(self._slow, call)
+            else:
+                problem = DaemonBusy(f"{self._running} slow calls of this connection are not answered yet")
+                self._line.send(self._connection.fail(call, problem))
             self._waiting.popleft()
         self._line.release()
 
@@ -143,7 +151,7 @@ class Conversation:
             else:
                 task_status.started()  # no checkpoint from here to where the call appends its event: order is kept
                 reply = await self._answered(call, target)
-        self.in_flight -= 1
+        self._running -= 1
         self._line.send(reply)
         if self._connection.is_over:
             self._line.hang_up()

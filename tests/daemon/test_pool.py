@@ -149,11 +149,10 @@ async def test_a_bug_in_one_runtime_ends_that_one_only(tmp_path: Path) -> None:
 
 
 async def test_the_end_drains_and_refuses_who_comes_late(tmp_path: Path) -> None:
-    async with pooled() as pool:
-        async with pool.profile(tmp_path, "a") as runtime:
-            with memoryd.scope(user="ada", session="s"):
-                for number in range(500):
-                    runtime.sync_turn(f"turn {number}", "ok")
+    async with pooled() as pool, pool.profile(tmp_path, "a") as runtime:
+        with memoryd.scope(user="ada", session="s"):
+            for number in range(500):
+                runtime.sync_turn(f"turn {number}", "ok")
     with pytest.raises(ClosedError):
         async with pool.profile(tmp_path, "a"):
             pass
