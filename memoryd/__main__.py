@@ -1,4 +1,5 @@
-"""``python -m memoryd`` is the command line; with ``_gate`` it is the gate of a hook, which must not wait for the rest to load."""
+"""``python -m memoryd`` is the command line; with ``_gate`` or ``_spool`` it serves a hook, which must not wait
+for the rest to load."""
 
 import sys
 
@@ -8,6 +9,10 @@ def _main() -> int:
         from memoryd.hosts import gate_main
 
         return gate_main(sys.argv[2:])
+    if sys.argv[1:2] == ["_spool"]:
+        from memoryd.hosts import spool_main
+
+        return spool_main()
     from memoryd.cli import main
 
     return main()

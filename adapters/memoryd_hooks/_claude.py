@@ -63,6 +63,9 @@ class Claude:
             case _:
                 return None
 
+    def time(self, record: Mapping[str, Any]) -> int | None:
+        return at_of(record.get("timestamp"))
+
     # -- answers ------------------------------------------------------------------------------------------------------------
 
     def allow(self, event: str, note: str) -> HookReply:

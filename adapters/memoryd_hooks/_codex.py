@@ -69,6 +69,9 @@ class Codex:
             case _:
                 return None
 
+    def time(self, record: Mapping[str, Any]) -> int | None:
+        return at_of(record.get("timestamp"))
+
     # -- answers ------------------------------------------------------------------------------------------------------------
 
     def allow(self, event: str, note: str) -> HookReply:

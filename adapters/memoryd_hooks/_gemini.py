@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memoryd.hosts import SILENT, GateCapability, Heard, HookReply, Kind, Row
-from memoryd_hooks._payload import word
+from memoryd_hooks._payload import at_of, word
 
 __all__ = ["Gemini"]
 
@@ -35,6 +35,9 @@ class Gemini:
 
     def row(self, record: Mapping[str, Any]) -> Row | None:
         return None
+
+    def time(self, record: Mapping[str, Any]) -> int | None:
+        return at_of(record.get("timestamp"))
 
     def allow(self, event: str, note: str) -> HookReply:
         return SILENT

@@ -4,6 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from memoryd.hosts._answer import answer_hook as answer_hook
+    from memoryd.hosts._answer import ingest_hooks as ingest_hooks
     from memoryd.hosts._apply import Applied as Applied
     from memoryd.hosts._apply import Done as Done
     from memoryd.hosts._apply import apply_plan as apply_plan
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from memoryd.hosts._edit import plan_put as plan_put
     from memoryd.hosts._edit import read_text as read_text
     from memoryd.hosts._gate_main import gate_main as gate_main
+    from memoryd.hosts._gate_main import spool_main as spool_main
     from memoryd.hosts._install import check_python as check_python
     from memoryd.hosts._install import find_host as find_host
     from memoryd.hosts._install import host_names as host_names
@@ -52,21 +55,24 @@ if TYPE_CHECKING:
     from memoryd.hosts._sources import find_source as find_source
     from memoryd.hosts._sources import import_id as import_id
     from memoryd.hosts._sources import source_names as source_names
+    from memoryd.hosts._spool import has_spool as has_spool
     from memoryd.hosts._transcript import read_lines as read_lines
     from memoryd.wire import HookCall as HookCall
     from memoryd.wire import HookReply as HookReply
 
 _NAMES = {
+    "_answer": ("answer_hook", "ingest_hooks"),
     "_apply": ("Applied", "Done", "apply_plan", "backups_of", "foresee"),
     "_consent": ("IGNORE_FILE", "Consent", "Pause", "consent", "excluded_by", "pause", "read_pauses", "resume", "was_paused"),
     "_dialect": ("SILENT", "Dialect", "Heard", "Kind", "Row", "find_dialect"),
-    "_gate_main": ("gate_main",),
+    "_gate_main": ("gate_main", "spool_main"),
     "_edit": ("in_file", "plan_drop", "plan_put", "read_text"),
     "_install": ("check_python", "find_host", "host_names", "load_hosts", "make_place"),
     "_jsonc": ("append_json", "drop_json", "parse_json", "put_json"),
     "_port": ("Change", "Check", "CheckState", "GateCapability", "Host", "HostInfo", "Place", "Plan"),
     "_project": ("look_at_git", "project_of"),
     "_sources": ("Source", "find_source", "import_id", "source_names"),
+    "_spool": ("has_spool",),
     "_transcript": ("read_lines",),
 }
 _HOMES = {name: f"memoryd.hosts.{module}" for module, names in _NAMES.items() for name in names}

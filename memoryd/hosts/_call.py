@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
 
-from memoryd.core import Value
+from memoryd.core import Config, Value
+from memoryd.hosts._consent import consent
 from memoryd.hosts._dialect import Dialect, Heard
 from memoryd.hosts._transcript import parsed
+from memoryd.settings import resolve_home
 from memoryd.wire import HookCall
 
-__all__ = ["Call", "understood"]
+__all__ = ["Call", "understood", "why_unrecorded"]
 
 
 @attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class Call(Value):
-    """``environment`` is the host's.  ``unrecorded`` says why nothing of this may be written; empty where it may."""
+    """``environment`` is the host's.  ``unrecorded`` says why nothing of this may be written, empty where it may; ``home_here`` is the
+    home that the configuration was read for, once it was."""
 
     dialect: Dialect
     host: str
@@ -27,6 +31,7 @@ class Call(Value):
     cwd: str
     environment: Mapping[str, str] = attrs.field(repr=False)
     unrecorded: str = ""
+    home_here: Path | None = None
 
     @property
     def profile(self) -> str:
@@ -37,9 +42,20 @@ class Call(Value):
         return self.environment.get("MEMORYD_USER") or "default"
 
     @property
+    def home(self) -> Path | None:
+        """The home that the host's environment names; None where it names none.  Raises :class:`~memoryd.errors.ConfigError`."""
+        named = any(self.environment.get(name) for name in ("MEMORYD_HOME", "XDG_DATA_HOME", "HOME"))
+        return resolve_home(None, self.environment) if named else None
+
+    @property
     def environ_here(self) -> Mapping[str, str]:
-        """The environment in which the configuration is read: this process's, with the host's words for whose memory it is."""
+        """The environment in which the configuration is read: this process's, with the host's words for where memory is kept."""
         return {**os.environ, **self.environment}
+
+
+def why_unrecorded(call: Call, config: Config, home: Path) -> str:
+    """Why nothing of ``call`` may be written; empty where it may."""
+    return consent(call.cwd, config, home, environ=call.environment).why
 
 
 def understood(call: HookCall, dialect: Dialect) -> Call:

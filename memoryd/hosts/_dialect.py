@@ -86,6 +86,10 @@ class Dialect(Protocol):
         """What a record of the transcript says, or None for noise."""
         ...
 
+    def time(self, record: Mapping[str, Any]) -> int | None:
+        """When a record was written, in microseconds since the epoch; None where it does not say."""
+        ...
+
     def allow(self, event: str, note: str) -> HookReply:
         """The compaction may go on; ``note`` is one line for whoever summarises (empty: nothing to say)."""
         ...

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,15 +16,15 @@ import attrs
 from memoryd.checkpoint import Gate, gate_mode, refusal
 from memoryd.core import Config, Receipt
 from memoryd.errors import CheckpointBlocked, ConfigError, InvalidInput, MemorydError
-from memoryd.hosts._call import Call
-from memoryd.hosts._dialect import Heard
+from memoryd.hosts._call import Call, why_unrecorded
+from memoryd.hosts._consent import read_pauses, was_paused
 from memoryd.hosts._state import Saved, States
-from memoryd.hosts._transcript import Stamp, archive_rows, read_stable, stamp_of
+from memoryd.hosts._transcript import Stamp, archive_rows, read_stable, stamp_of, without_pauses
 from memoryd.settings import load_config
 from memoryd.store import ProfileStore, open_profile
 from memoryd.wire import HookReply
 
-__all__ = ["answer_gate", "checkpoint_transcript"]
+__all__ = ["answer_gate", "archive_quietly"]
 
 DEADLINE_S = 20.0
 
@@ -53,7 +53,7 @@ def note_for(receipt: Receipt) -> str:
 
 def _decide(call: Call, deadline: float) -> Receipt:
     try:
-        loaded = load_config(None, call.profile, environ=call.environ_here)
+        loaded = load_config(call.home, call.profile, environ=call.environ_here)
     except ConfigError as error:
         return _without_gate(call, error, Config())
     try:
@@ -61,6 +61,7 @@ def _decide(call: Call, deadline: float) -> Receipt:
     except MemorydError as error:
         return _without_gate(call, error, loaded.config)
     gate = _make_gate(profile, loaded.config, call)
+    call = attrs.evolve(call, home_here=loaded.home, unrecorded=why_unrecorded(call, loaded.config, loaded.home))
     try:
         return _checkpoint(call, gate, profile, deadline)
     finally:
@@ -84,48 +85,89 @@ def _without_gate(call: Call, error: MemorydError, config: Config) -> Receipt:
 
 
 def _checkpoint(call: Call, gate: Gate, profile: ProfileStore, deadline: float) -> Receipt:
-    heard, left = call.heard, max(0.1, deadline - time.monotonic())
-    if not heard.session:
-        heard = attrs.evolve(heard, session="unknown")
-    asked = {"user": call.user, "session": heard.session, "host": call.host, "trigger": heard.why, "deadline_s": left}
+    heard, asked = call.heard, _Asked(gate, call, call.heard.why, deadline)
     if call.unrecorded:
-        return gate.checkpoint(None, private=True, **asked)
+        return asked.checkpoint(None, private=True)
     if heard.problem:
-        return gate.checkpoint(_failing(InvalidInput("payload", heard.problem)), **asked)
+        return asked.checkpoint(_failing(InvalidInput("payload", heard.problem)))
     if heard.transcript is None:
-        return gate.checkpoint(None, **asked)
-    return checkpoint_transcript(call, gate, States(profile, call.host), attrs.evolve(heard, transcript=heard.transcript), left)
+        return asked.checkpoint(None)
+    return _archive(call, asked, States(profile, call.host))
 
 
-def checkpoint_transcript(call: Call, gate: Gate, states: States, heard: Heard, deadline_s: float) -> Receipt:
-    """Archive the transcript that ``heard`` names; one that is as it was at the last checkpoint is not read again."""
-    path, saved, until = heard.transcript or "", states.saved(heard.session), time.monotonic() + deadline_s
-    asked = {"user": call.user, "session": heard.session, "host": call.host, "trigger": heard.why}
-    again = _unchanged(gate, saved, path, asked)
+def archive_quietly(call: Call, home: Path, deadline_s: float = DEADLINE_S) -> None:
+    """Archive the transcript where nothing can be refused any more: after a compaction, at the end of a session.
+
+    What the gate had missed is filled in; a failure leaves a receipt and stops nobody.  Raises
+    :class:`~memoryd.errors.StoreError` where the profile cannot be opened.
+    """
+    if not call.heard.transcript:
+        return
+    profile = open_profile(home, call.profile)
+    here = attrs.evolve(call, environment={**call.environment, "MEMORYD_GATE": "warn"}, home_here=home)
+    gate = _make_gate(profile, load_config(home, call.profile, environ=here.environ_here).config, here)
+    try:
+        _archive(here, _Asked(gate, here, call.event, time.monotonic() + deadline_s), States(profile, call.host))
+    finally:
+        gate.close()
+
+
+class _Asked:
+    """The gate, asked about one session until ``deadline`` (``time.monotonic()`` seconds)."""
+
+    def __init__(self, gate: Gate, call: Call, trigger: str, deadline: float) -> None:
+        self._gate = gate
+        self._user, self._host, self._trigger = call.user, call.host, trigger
+        self._session = call.heard.session or "unknown"  # a refusal wants a name, for its count and its release
+        self._deadline = deadline
+
+    def checkpoint(self, rows: Iterable[object] | None, *, source: bytes | None = None, private: bool = False) -> Receipt:
+        left = max(0.1, self._deadline - time.monotonic())
+        return self._gate.checkpoint(
+            rows, user=self._user, session=self._session, host=self._host, trigger=self._trigger, source=source, private=private,
+            deadline_s=left,
+        )  # fmt: skip
+
+    def again(self, id: str) -> Receipt | None:
+        return self._gate.again(id, user=self._user, session=self._session, host=self._host, trigger=self._trigger)
+
+
+def _archive(call: Call, asked: _Asked, states: States) -> Receipt:
+    """Archive the transcript; one that is as it was at the last checkpoint is not read again."""
+    path, session = call.heard.transcript or "", call.heard.session
+    saved = states.saved(session)
+    again = _unchanged(asked, saved, path)
     if again is not None:
         return again
     try:
         source, stamp = read_stable(path)
-        if saved.path == path and saved.stamp[0] == stamp.inode and stamp.size < saved.stamp[1]:
-            raise InvalidInput("transcript", f"{path} has shrunk from {saved.stamp[1]:,} to {stamp.size:,} bytes since its last checkpoint")
+        _check_grown(saved, path, stamp)
+        if (pauses := read_pauses(call.home_here)) if call.home_here is not None else ():
+            source = without_pauses(call.dialect, source, lambda at: was_paused(pauses, at))
         rows = archive_rows(call.dialect, source)
     except (InvalidInput, MemoryError) as error:
-        receipt = gate.checkpoint(_failing(error), **asked)
-        states.put(heard.session, Saved())  # a release lets the next one pass too, with the file as it is then
+        receipt = asked.checkpoint(_failing(error))
+        states.put(session, Saved())  # it was let pass: the file as it is then counts from now on
         return receipt
-    receipt = gate.checkpoint(rows, source=source, deadline_s=max(0.1, until - time.monotonic()), **asked)
-    if receipt.verdict == "archived" and not receipt.warning and stamp.sure:
-        states.put(heard.session, Saved(path=path, stamp=_parts(stamp), checkpoint=receipt.id))
+    receipt = asked.checkpoint(rows, source=source)
+    if receipt.verdict == "archived" and not receipt.warning:
+        states.put(session, Saved(path=path, stamp=_parts(stamp), checkpoint=receipt.id if stamp.sure else ""))
     return receipt
 
 
-def _unchanged(gate: Gate, saved: Saved, path: str, asked: dict[str, str]) -> Receipt | None:
+def _check_grown(saved: Saved, path: str, stamp: Stamp) -> None:
+    inode, size, _ = saved.stamp
+    if (saved.path, inode) == (path, stamp.inode) and stamp.size < size:
+        raise InvalidInput("transcript", f"{path} has shrunk from {size:,} to {stamp.size:,} bytes since its last checkpoint")
+
+
+def _unchanged(asked: _Asked, saved: Saved, path: str) -> Receipt | None:
     """The receipt of the last checkpoint, where the file is as it was then and the archive still has it."""
     if not saved.checkpoint or saved.path != path:
         return None
     with suppress(OSError, ValueError, MemorydError):
         if _parts(stamp_of(os.stat(path))) == saved.stamp:
-            return gate.again(saved.checkpoint, **asked)
+            return asked.again(saved.checkpoint)
     return None
 
 

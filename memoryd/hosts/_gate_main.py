@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
-from memoryd.errors import InvalidInput, ProtocolError
+from memoryd.errors import InvalidInput, MemorydError, ProtocolError
 from memoryd.hosts._call import understood
 from memoryd.hosts._dialect import find_dialect, refused_blindly
 from memoryd.hosts._gate import DEADLINE_S, answer_gate
+from memoryd.hosts._spool import spool_allowed
 from memoryd.wire import HookCall, HookCallReader, HookReply
 
-__all__ = ["answer_in_process", "gate_main"]
+__all__ = ["answer_in_process", "gate_main", "spool_main"]
 
 
 def gate_main(arguments: Sequence[str]) -> int:
@@ -58,6 +60,15 @@ def _refused(host: str, event: str, problem: str) -> HookReply:
         return find_dialect(host).refuse(event, f"memoryd: {problem}")
     except InvalidInput:
         return refused_blindly(event, f"memoryd: {problem}")
+
+
+def spool_main() -> int:
+    """``python -m memoryd _spool``: spools the frame on standard input, where the settings let it be written."""
+    call = HookCallReader().receive(sys.stdin.buffer.read())
+    if call is not None:
+        with suppress(OSError, MemorydError):
+            spool_allowed(understood(call, find_dialect(call.host)), call)
+    return 0
 
 
 def _cwd() -> str:

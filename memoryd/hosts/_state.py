@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -58,11 +58,11 @@ class States:
         self._directory = profile.directory / "hosts"
 
     def place(self, session: str) -> Place:
-        return self._read(session, "place", Place)
+        return cast(Place, self._read(session, "place", Place))
 
     def saved(self, session: str) -> Saved:
         found = self._read(session, "saved", Saved)
-        return attrs.evolve(found, stamp=tuple(found.stamp))
+        return attrs.evolve(cast(Saved, found), stamp=tuple(found.stamp))
 
     def put(self, session: str, value: Place | Saved) -> None:
         """Remember ``value``, as far as the disk lets us."""

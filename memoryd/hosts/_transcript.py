@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -19,7 +19,7 @@ from memoryd.core import Value, readable
 from memoryd.errors import InvalidInput
 from memoryd.hosts._dialect import Dialect, Row
 
-__all__ = ["Line", "Stamp", "archive_rows", "parsed", "read_lines", "read_stable", "stamp_of"]
+__all__ = ["Line", "Stamp", "archive_rows", "parsed", "read_lines", "read_stable", "stamp_of", "without_pauses"]
 
 MAX_LINE = 64 << 20
 _SETTLE_S = 0.02
@@ -153,6 +153,19 @@ def archive_rows(dialect: Dialect, source: bytes) -> list[object]:
     if not found:
         raise InvalidInput(_FIELD, "holds no readable row; expected one JSON object a line")
     return rows
+
+
+def without_pauses(dialect: Dialect, source: bytes, paused: Callable[[int], bool]) -> bytes:
+    """``source`` without what was written while recording was paused; a line that has no time goes with the one before it."""
+    kept: list[bytes] = []
+    out = False
+    for line in source.splitlines(keepends=True):
+        record = parsed(line)
+        at = dialect.time(record) if record is not None else None
+        out = out if at is None else paused(at)
+        if not out:
+            kept.append(line)
+    return b"".join(kept)
 
 
 def _message(row: Row) -> dict[str, Any]:

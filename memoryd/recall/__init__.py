@@ -3,6 +3,8 @@
 from memoryd.recall._cut import cut_end as cut_end
 from memoryd.recall._cut import cut_start as cut_start
 from memoryd.recall._cut import printable as printable
+from memoryd.recall._fence import escape as escape
+from memoryd.recall._fence import fence as fence
 from memoryd.recall._fold import fold_copies as fold_copies
 from memoryd.recall._fold import newest_first as newest_first
 from memoryd.recall._language import Language as Language
