@@ -7,6 +7,7 @@ from memoryd.checkpoint._gate import Gate as Gate
 from memoryd.checkpoint._gate import GateStatus as GateStatus
 from memoryd.checkpoint._gate import gate_mode as gate_mode
 from memoryd.checkpoint._gate import refusal as refusal
+from memoryd.checkpoint._marks import ErasedMark as ErasedMark
 from memoryd.checkpoint._select import Erasure as Erasure
 from memoryd.checkpoint._shelf import Shelf as Shelf
 from memoryd.checkpoint._transcript import read_source as read_source

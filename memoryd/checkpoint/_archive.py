@@ -11,10 +11,13 @@ from pathlib import Path
 from memoryd.checkpoint._collect import Collected, collect
 from memoryd.checkpoint._erase import Erasure, erase, identities_of_turn
 from memoryd.checkpoint._files import ARCHIVE, Files, open_files
+from memoryd.checkpoint._marks import ErasedMark, erase_marked, erased_marks
+from memoryd.checkpoint._pages import Digests
 from memoryd.checkpoint._reading import bytes_on_disk, find_checkpoint, list_checkpoints, restore
+from memoryd.checkpoint._rekey import rekey_files
 from memoryd.checkpoint._upsert import Transcript, Upsert
 from memoryd.checkpoint._verify import Progress, verify
-from memoryd.core import MAX_LIMIT, CheckpointInfo, Forgotten, Receipt, Restored, Verification, check_name, check_text
+from memoryd.core import MAX_LIMIT, CheckpointInfo, Forgotten, Receipt, Restored, Verification, check_name, check_text, retired
 from memoryd.errors import InvalidInput, StoreBroken, StoreLocked
 from memoryd.store import ProfileStore
 
@@ -101,6 +104,22 @@ class Archive:
         pages: erase again later."""
         with self._writing:
             return erase(self._files, erasure)
+
+    def erased_marks(self) -> list[ErasedMark]:
+        """Everything that stays erased here, for :meth:`erase_marked` of another copy."""
+        with self._reading:
+            return erased_marks(self._files)
+
+    def erase_marked(self, marks: Iterable[ErasedMark]) -> int:
+        """Erase what stays erased in another copy of this archive; the number of rows."""
+        with self._writing:
+            return erase_marked(self._files, marks)
+
+    def rekey(self, profile: ProfileStore) -> None:
+        """Make every digest anew under the key of ``profile``, whose latest earlier key this archive is under.  Nobody else uses it;
+        close it then, and open it under ``profile``."""
+        with self._writing:
+            rekey_files(self._files, Digests.of(profile.key), lambda digest: retired(profile.key, digest))
 
     def collect(self, *, at: int, spare_s: float = 86_400.0) -> Collected:
         """Remove what no attempt reaches.  ``at`` is now, in microseconds; unfinished progress younger than ``spare_s`` stays."""

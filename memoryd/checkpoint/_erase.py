@@ -17,7 +17,7 @@ from memoryd.checkpoint._select import Erasure, in_time, match_turns
 from memoryd.core import Evidence, Forgotten, normalised, row_text
 from memoryd.errors import StoreCorrupt
 
-__all__ = ["Erasure", "erase", "identities_of_turn"]
+__all__ = ["Erasure", "erase", "erase_pages", "identities_of_turn"]
 
 _JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _QUOTE_CHARS = 12
@@ -48,6 +48,12 @@ def erase(files: Files, erasure: Erasure) -> Forgotten:
     return Forgotten(erased=erased, pending=0 if truncate_log(files) else 1, quoted=quoted)
 
 
+def erase_pages(files: Files, chain: int, nodes: frozenset[bytes]) -> int:
+    """Erase every row of ``chain`` that is, or hangs under, one of ``nodes``; inside the caller's transaction."""
+    session = _Session(files, Erasure(""), {})
+    return sum(session.erase_in(page, lambda page, index: page.node_at(index) in nodes) for page in _pages(files, chain))
+
+
 def _count_quotes(files: Files, chains: dict[int, int], turns: Sequence[tuple[bytes, ...]]) -> int:
     found = match_turns(files.digests, _pages(files, chains.get(ROWS)), turns)
     return len(found.nodes) + found.quoted
@@ -74,9 +80,9 @@ class _Session:
             rows, lines = (_pages(self.files, self.chains.get(kind)) for kind in (ROWS, SOURCE))
             chosen = self._choose(rows)
             texts = _Texts(self._taken(rows, chosen))
-            erased = sum(self._erase_in(page, chosen) for page in rows)
+            erased = sum(self.erase_in(page, chosen) for page in rows)
             for page in lines:
-                self._erase_in(page, self._choose_lines(page, texts))
+                self.erase_in(page, self._choose_lines(page, texts))
         return erased, self.quoted
 
     def _choose(self, pages: list[Page]) -> Chosen:
@@ -109,7 +115,7 @@ class _Session:
                 rows = _readable(self.files, page)
                 yield from (data for index, data in enumerate(rows) if data is not None and chosen(page, index))
 
-    def _erase_in(self, page: Page, chosen: Chosen) -> int:
+    def erase_in(self, page: Page, chosen: Chosen) -> int:
         places, flags, marks = list(unpack_places(page.places)), bytearray(page.flags), set[bytes]()
         gone: list[Place] = []
         for index, place in enumerate(places):

@@ -90,6 +90,9 @@ SELECT node FROM erased WHERE chain = ?
 -- name: any_erased
 SELECT 1 FROM erased WHERE chain = ? LIMIT 1
 
+-- name: all_erased
+SELECT chain.user, chain.session, chain.kind, erased.node FROM erased JOIN chain ON chain.id = erased.chain
+
 -- name: add_erased
 INSERT OR IGNORE INTO erased (chain, node) VALUES (?, ?)
 
@@ -146,3 +149,25 @@ SELECT page FROM attempt UNION SELECT source_page FROM attempt
 -- name: page_links
 -- Newest first: a page comes before those that it follows.
 SELECT id, parent, created FROM page ORDER BY id DESC
+
+-- name: all_marks
+SELECT chain, node FROM erased
+
+-- name: drop_marks
+DELETE FROM erased
+
+-- name: all_tips
+SELECT attempt.id, attempt.checkpoint, checkpoint.chain, attempt.page, attempt.at
+FROM attempt JOIN checkpoint ON checkpoint.number = attempt.checkpoint ORDER BY attempt.id
+
+-- name: rekey_page
+UPDATE page SET base = ?, node = ?, contents = ?, nodes = ? WHERE id = ?
+
+-- name: rekey_attempt
+UPDATE attempt SET digest = ? WHERE id = ?
+
+-- name: rekey_checkpoint
+UPDATE checkpoint SET id = ? WHERE number = ?
+
+-- name: unshare_packs
+UPDATE pack SET digest = NULL

@@ -28,6 +28,8 @@ from memoryd.core._digest import Digest as Digest
 from memoryd.core._digest import canonical_bytes as canonical_bytes
 from memoryd.core._digest import digester as digester
 from memoryd.core._digest import keyed as keyed
+from memoryd.core._digest import retired as retired
+from memoryd.core._digest import retired_forms as retired_forms
 from memoryd.core._echo import FENCE_NOTE as FENCE_NOTE
 from memoryd.core._echo import fence_marker as fence_marker
 from memoryd.core._echo import strip_echo as strip_echo

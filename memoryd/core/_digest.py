@@ -6,11 +6,11 @@ Every digest is keyed (BLAKE2b under the profile's key), so that a short text th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import TypeAlias
 
-__all__ = ["DIGEST_SIZE", "Digest", "canonical_bytes", "digester", "keyed"]
+__all__ = ["DIGEST_SIZE", "Digest", "canonical_bytes", "digester", "keyed", "retired", "retired_forms"]
 
 DIGEST_SIZE = 32
 Digest: TypeAlias = Callable[..., bytes]
@@ -65,3 +65,22 @@ def digester(key: bytes, purpose: str) -> Digest:
 def keyed(key: bytes, purpose: str, *parts: bytes) -> bytes:
     """The 32-byte BLAKE2b digest of ``parts`` under ``key``; each part is prefixed with its length, so that no two lists collide."""
     return digester(key, purpose)(*parts)
+
+
+def retired(key: bytes, digest: bytes) -> bytes:
+    """What stands, under ``key``, for a digest that an earlier key made of something that is not known any more."""
+    return keyed(key, "retired", digest)
+
+
+def retired_forms(key: bytes, earlier: Sequence[bytes], make: Callable[[bytes], bytes]) -> list[bytes]:
+    """What may stand for a thing that was digested before the key was renewed: ``make(k)`` digests it under ``k``.
+
+    ``earlier`` are the keys before ``key``, the latest first; each renewal retired what the ones before had made.
+    """
+    forms = []
+    for number, old in enumerate(earlier):
+        form = make(old)
+        for newer in (*reversed(earlier[:number]), key):
+            form = retired(newer, form)
+        forms.append(form)
+    return forms

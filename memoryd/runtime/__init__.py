@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from memoryd.runtime._import import Imported as Imported
     from memoryd.runtime._import import import_events as import_events
     from memoryd.runtime._ingest import event_time as event_time
+    from memoryd.runtime._ingest import turn_key as turn_key
     from memoryd.runtime._kernel import make_gate as make_gate
     from memoryd.runtime._kernel import now_micros as now_micros
     from memoryd.runtime._members import ask_backend as ask_backend
@@ -44,6 +45,7 @@ _HOMES = {
     "Imported": "_import",
     "import_events": "_import",
     "event_time": "_ingest",
+    "turn_key": "_ingest",
     "make_gate": "_kernel",
     "now_micros": "_kernel",
     "ask_backend": "_members",

@@ -62,9 +62,9 @@ class Forgetting:
     def _backups(self) -> tuple[str, ...]:
         """Files that memoryd knows and does not reach into."""
         directory = self._kernel.profile.directory
-        damaged = sorted(directory.glob("spool/quarantine/*"))
+        backups, damaged = known_backups(directory), sorted(directory.glob("spool/quarantine/*"))
         return (
-            *(f"{path} is a backup from before and still holds what was in it; delete it when you can" for path in known_backups(directory)),
+            *(f"{path} is a backup from before and still holds what was in it; delete it when you can" for path in backups),
             *(f"{path} is an export from before and may hold what was to go; delete it when you can" for path in known_exports(directory)),
             *(f"{path} is damaged and may hold what was to go; delete it when you can" for path in damaged),
         )

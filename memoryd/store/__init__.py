@@ -29,6 +29,7 @@ from memoryd.store._profile import ProfileStore as ProfileStore
 from memoryd.store._profile import open_profile as open_profile
 from memoryd.store._profile import profile_directory as profile_directory
 from memoryd.store._profile import read_identity as read_identity
+from memoryd.store._profile import renew_key_file as renew_key_file
 from memoryd.store._profile import write_identity as write_identity
 from memoryd.store._queries import load_migrations as load_migrations
 from memoryd.store._queries import load_queries as load_queries

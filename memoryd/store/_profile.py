@@ -18,19 +18,23 @@ from memoryd.store._filesystem import require_platform
 from memoryd.store._moves import finish_moves, locked_directory
 from memoryd.store._sync import private_directory, write_private
 
-__all__ = ["ProfileStore", "open_profile", "profile_directory", "read_identity", "write_identity"]
+__all__ = ["ProfileStore", "open_profile", "profile_directory", "read_identity", "renew_key_file", "write_identity"]
 
 KEY_BYTES = 32
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)
 class ProfileStore(Value):
-    """An opened profile.  ``instance`` is 32 hex digits made with the directory; ``key`` (32 bytes) keys every digest of the profile."""
+    """An opened profile.  ``instance`` is 32 hex digits made with the directory; ``key`` (32 bytes) keys every digest of the profile.
+
+    ``earlier`` are the keys that it had before, the latest first: what they made of things that were forgotten is known by them.
+    """
 
     name: str
     instance: str
     directory: Path
     key: bytes = attrs.field(repr=False)
+    earlier: tuple[bytes, ...] = attrs.field(default=(), repr=False)
 
 
 def profile_directory(home: Path, name: str) -> Path:
@@ -79,7 +83,8 @@ def _load(directory: Path, name: str) -> ProfileStore:
     stored, instance = read_identity(directory / "profile.json")
     if stored != name:
         raise ProfileMismatch(f"{directory} belongs to another profile; copy one with `memoryd profiles copy`", path=str(directory))
-    return ProfileStore(name, instance, directory, _read_key(directory / "profile.key"))
+    key, *earlier = _read_keys(directory / "profile.key")
+    return ProfileStore(name, instance, directory, key, tuple(earlier))
 
 
 def read_identity(path: Path) -> tuple[str, str]:
@@ -96,12 +101,17 @@ def read_identity(path: Path) -> tuple[str, str]:
     return name, instance
 
 
-def _read_key(path: Path) -> bytes:
+def _read_keys(path: Path) -> list[bytes]:
     with os_errors(path):
-        key = path.read_bytes() if path.exists() else b""
-    if len(key) != KEY_BYTES:
+        keys = path.read_bytes() if path.exists() else b""
+    if not keys or len(keys) % KEY_BYTES:
         raise StoreCorrupt(f"{path} is missing or damaged; without it no digest can be checked: restore it from a backup", path=str(path))
-    return key
+    return [keys[start : start + KEY_BYTES] for start in range(0, len(keys), KEY_BYTES)]
+
+
+def renew_key_file(profile: ProfileStore) -> None:
+    """A new key for the profile; the earlier ones stay known."""
+    write_private(profile.directory / "profile.key", b"".join((secrets.token_bytes(KEY_BYTES), profile.key, *profile.earlier)))
 
 
 def _check_owner(directory: Path) -> None:

@@ -1,0 +1,155 @@
+"""The profiles of a home: list, create, rename, delete."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import attrs
+
+from memoryd.core import Config, Value, profile_folder
+from memoryd.errors import InvalidInput, MemorydError
+from memoryd.maintain._staging import DISCARDED, discard, sweep
+from memoryd.store import (
+    ProfileStore,
+    alone,
+    finish_moves,
+    move_all,
+    open_profile,
+    profile_directory,
+    read_identity,
+    write_identity,
+)
+
+__all__ = [
+    "Profile", "absent", "create_profile", "delete_profile", "existing", "fallback_of", "is_there", "list_profiles", "profile_names",
+    "rename_profile",
+]  # fmt: skip
+
+_WAS = "profile.json.was"
+
+
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Profile(Value):
+    """One profile.  ``bytes`` of all its files; ``problem`` says why it cannot be used, and ``name`` is then its folder's."""
+
+    name: str
+    directory: Path
+    instance: str = ""
+    bytes: int = 0
+    problem: str = ""
+
+
+def profile_names(home: Path) -> list[str]:
+    """The names of the profiles below ``home`` that can be told, in order.  Nothing is created."""
+    return [profile.name for profile in list_profiles(home) if not profile.problem]
+
+
+def list_profiles(home: Path) -> list[Profile]:
+    """Every profile below ``home``, by name; those whose name cannot be read come last."""
+    root = home / "profiles"
+    if not root.is_dir():
+        return []
+    with suppress(MemorydError):  # a home that cannot be written is listed all the same
+        finish_moves(root)
+    found = [_look(path) for path in root.iterdir() if _is_profile(path)]
+    return sorted(found, key=lambda profile: (bool(profile.problem), profile.name))
+
+
+def _is_profile(path: Path) -> bool:
+    return len(path.name) == 26 and path.name.isalnum() and path.is_dir()
+
+
+def _look(directory: Path) -> Profile:
+    size = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file() and not file.is_symlink())
+    try:
+        name, instance = read_identity(directory / "profile.json")
+    except MemorydError as error:
+        return Profile(directory.name, directory, bytes=size, problem=str(error))
+    if profile_folder(name) != directory.name:
+        problem = f"{directory} says that it is {name!r}, whose folder is {profile_folder(name)}; rename the folder back"
+        return Profile(directory.name, directory, instance, size, problem)
+    return Profile(name, directory, instance, size)
+
+
+def is_there(home: Path, name: str) -> bool:
+    """Whether there is a profile ``name``; an interrupted move of it is finished first."""
+    directory = profile_directory(home, name).absolute()
+    if directory.parent.is_dir():
+        finish_moves(directory.parent)
+    return (directory / "profile.json").exists()
+
+
+def existing(home: Path, name: str) -> ProfileStore:
+    """The profile ``name``, which is not created; raises :class:`InvalidInput` where there is none."""
+    if not is_there(home, name):
+        raise InvalidInput("profile", f"there is no profile {name!r}; `memoryd profiles list` shows those there are")
+    return open_profile(home, name)
+
+
+def absent(home: Path, name: str) -> Path:
+    """Where the profile ``name`` would be; raises :class:`InvalidInput` where there is one."""
+    if is_there(home, name):
+        raise InvalidInput("profile", f"there is a profile {name!r} already")
+    return profile_directory(home, name).absolute()
+
+
+def create_profile(home: Path, name: str) -> Profile:
+    """A new, empty profile."""
+    absent(home, name)
+    return _look(open_profile(home, name).directory)
+
+
+def rename_profile(home: Path, old: str, new: str, config: Config) -> Profile:
+    """Give the profile another name; everything in it stays as it is, and a crash leaves the one or the other.
+
+    Raises :class:`InvalidInput` for names that are not there, or taken, and :class:`StoreLocked` where the profile is in use.
+    """
+    profile, target = existing(home, old), absent(home, new)
+    directory, draft = profile.directory, profile.directory / "renamed"
+    with alone(directory):
+        (directory / _WAS).unlink(missing_ok=True)
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(mode=0o700)
+        write_identity(draft, new, profile.instance)
+        identity = directory / "profile.json"
+        move_all(directory.parent, [
+            (identity, directory / _WAS), (draft / "profile.json", identity), *_fallback_moves(config, old, new), (directory, target),
+        ])  # fmt: skip
+        (target / _WAS).unlink(missing_ok=True)
+        with suppress(OSError):
+            (target / "renamed").rmdir()
+    return _look(target)
+
+
+def _fallback_moves(config: Config, old: str, new: str) -> list[tuple[Path, Path]]:
+    second = fallback_of(config, old)
+    return [(second, second.with_name(profile_folder(new)))] if second is not None and second.is_dir() else []
+
+
+def fallback_of(config: Config, name: str) -> Path | None:
+    """Where the second archive of the profile is, as it is configured."""
+    return Path(config.gate.fallback_dir).expanduser().absolute() / profile_folder(name) if config.gate.fallback_dir else None
+
+
+def delete_profile(home: Path, name: str, config: Config) -> int:
+    """Remove the profile with all that belongs to it, its second archive too; the bytes that were freed.
+
+    It goes in one step: its name is free, and what a crash leaves of its files is removed by the next command on profiles.
+    """
+    profile = existing(home, name)
+    size = _look(profile.directory).bytes
+    second = fallback_of(config, name)
+    gone = [discard(profile.directory)]
+    with alone(profile.directory):
+        steps = [(profile.directory, gone[0])]
+        if second is not None and second.is_dir():
+            gone.append(discard(second))
+            steps.append((second, gone[1]))
+        steps += [(kept, discard(kept)) for kept in profile.directory.parent.glob(f"{profile.directory.name}.before-*")]
+        move_all(profile.directory.parent, steps)
+    for path in gone[1:]:
+        shutil.rmtree(path, ignore_errors=True)
+    sweep(profile.directory.parent, DISCARDED)
+    return size

@@ -1,0 +1,60 @@
+"""A sound store made of what can be read of a damaged one."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import attrs
+
+from memoryd.checkpoint import Archive
+from memoryd.errors import StoreCorrupt
+from memoryd.journal import Journal, Limits
+from memoryd.store import ProfileStore, Salvaged, private_directory, salvage
+
+__all__ = ["copy_store", "make_store", "salvage_store", "salvaged_log"]
+
+_OWN = frozenset({"log", "remote_cursor", "ingested"})
+"""Tables of the log that a new epoch begins anew."""
+
+
+def copy_store(path: Path, target: Path) -> None:
+    """The bytes of a store that nobody has open, with its write-ahead log."""
+    for suffix in ("", "-wal"):
+        source = path.with_name(path.name + suffix)
+        if source.exists():
+            shutil.copyfile(source, target.with_name(target.name + suffix))
+
+
+def make_store(profile: ProfileStore, name: str) -> None:
+    """An empty ``log.db`` or ``archive.db`` in the profile's directory."""
+    if name == "log.db":
+        Journal(profile, Limits(free_floor=0)).close()
+    else:
+        Archive.open(profile).close()
+
+
+def salvage_store(profile: ProfileStore, name: str, into: Path) -> Salvaged:
+    """Make ``into/name`` of what can be read of the profile's store of that name, of which a copy is read.
+
+    ``into`` is a directory of its own.  Raises :class:`StoreCorrupt` where nothing can be read.
+    """
+    private_directory(into / "damaged")
+    copy = into / "damaged" / name
+    copy_store(profile.directory / name, copy)
+    make_store(attrs.evolve(profile, directory=into), name)
+    try:
+        return salvage(copy, into / name, _OWN if name == "log.db" else frozenset())
+    finally:
+        shutil.rmtree(into / "damaged", ignore_errors=True)
+
+
+def salvaged_log(profile: ProfileStore, scratch: Path) -> ProfileStore:
+    """The profile with what can be read of its log, in a directory below ``scratch``."""
+    into = scratch / "salvaged"
+    private_directory(into)
+    shutil.copyfile(profile.directory / "profile.key", into / "profile.key")
+    found = salvage_store(profile, "log.db", into)
+    if not found.rows:
+        raise StoreCorrupt(f"{profile.directory / 'log.db'} is damaged, and none of it can be read", path=str(profile.directory / "log.db"))
+    return attrs.evolve(profile, directory=into)
