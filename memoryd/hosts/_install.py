@@ -81,7 +81,8 @@ def check_python(python: str) -> None:
     try:
         command = [python, "-I", "-c", "import memoryd"]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_PROBE_SECONDS, check=False)
-        problem = done.stderr.strip().rpartition("\n")[2] if done.returncode else ""
+        said = done.stderr.strip().rpartition("\n")[2]
+        problem = (said or f"exit code {done.returncode}") if done.returncode else ""
     except (OSError, subprocess.TimeoutExpired) as error:
         problem = f"{type(error).__name__}: {error}"
     if problem:
