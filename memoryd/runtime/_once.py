@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+import time
 from collections.abc import Callable
 
 from memoryd.core import Accepted, GivenEvent
@@ -11,50 +11,59 @@ from memoryd.journal import Journal
 
 __all__ = ["Once"]
 
-_REMEMBERED = 65_536  # events of clients; one sent again is among the latest
+_REMEMBERED = 65_536  # events; one that is sent again is among the latest
+_LOOK = 0.05  # seconds between looks; a client gives its events to another process after seconds of silence
 
 
 class Once:
-    """The latest events whose id a client made, by id.  The log has no index on ids, which would cost every append."""
+    """The latest events by id, of any process.  The log has no index on ids, which would cost every append."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[bytes, Accepted] = OrderedDict()
-        self._learned = (0, 0)  # the seqs after the first and up to the second were looked through in the log
+        self._known: dict[bytes, int | Accepted] = {}  # the seq, or what is not on disk yet or has another id
+        self._looked = 0.0
+        self._learned: tuple[int, int] | None = None  # the events after the first seq and up to the second are known
 
     def append(self, given: GivenEvent, journal: Journal, append: Callable[[], Accepted]) -> Accepted:
         """``append()``, unless the event is there already: then what it was told the first time."""
         with self._lock:
-            if given.after is not None:
-                self._learn(journal, given.after)
-            accepted = self._known.get(given.id)
-            if accepted is None:
+            self._learn(journal, given.after)
+            known = self._known.get(given.id)
+            if known is None:
                 accepted = append()
-                if accepted.state in ("journaled", "held"):
-                    self._keep(given.id, accepted)
-            elif accepted.state == "held":
-                accepted = self._settled(journal, given.id, accepted)
-            return accepted
+                self._note(given.id, accepted)
+                return accepted
+            if isinstance(known, int):
+                return Accepted("journaled", known, given.id.hex())
+            return self._settled(journal, known)
 
-    def _settled(self, journal: Journal, event_id: bytes, accepted: Accepted) -> Accepted:
-        seq = journal.settled(accepted.event_id)
-        if seq is None:
-            return accepted
-        self._known[event_id] = settled = Accepted("journaled", seq, accepted.event_id)
-        return settled
+    def _note(self, event_id: bytes, accepted: Accepted) -> None:
+        if accepted.state == "refused":
+            return
+        is_plain = accepted.seq is not None and accepted.event_id == event_id.hex()
+        self._keep(event_id, accepted.seq if is_plain and accepted.seq is not None else accepted)
+        if self._learned is not None and accepted.seq == self._learned[1] + 1:
+            self._learned = (self._learned[0], accepted.seq)
 
-    def _learn(self, journal: Journal, after: int) -> None:
-        """Know what the log has after that seq: the call may have been served by another process, or by this one before it was killed."""
-        first, last = self._learned
-        start = last if first <= after <= last else after
-        rows = journal.latest_ids(start, _REMEMBERED)
-        for seq, event_id in reversed(rows):
-            if event_id not in self._known or self._known[event_id].state == "held":
-                self._keep(event_id, Accepted("journaled", seq, event_id.hex()))
-        if rows:
-            self._learned = (first if start == last else after, rows[0][0])
+    def _settled(self, journal: Journal, accepted: Accepted) -> Accepted:
+        seq = journal.settled(accepted.event_id) if accepted.state == "held" else None
+        return accepted if seq is None else Accepted("journaled", seq, accepted.event_id)
 
-    def _keep(self, event_id: bytes, accepted: Accepted) -> None:
-        self._known[event_id] = accepted
+    def _learn(self, journal: Journal, after: int | None) -> None:
+        """Know what any process has appended, also this one before it was killed: since the last look, or since ``after``."""
+        now = time.monotonic()
+        if after is None and now - self._looked < _LOOK:
+            return
+        self._looked = now
+        head = journal.head().seq
+        first, last = self._learned or (head, head)
+        start = last if after is None else after if after < first else last
+        if start < head:
+            for seq, event_id in reversed(journal.latest_ids(start, _REMEMBERED)):
+                self._keep(event_id, seq)
+        self._learned = (min(first, start), max(head, last))
+
+    def _keep(self, event_id: bytes, known: int | Accepted) -> None:
+        self._known[event_id] = known
         if len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
+            del self._known[next(iter(self._known))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import trio
 
 import memoryd
 from memoryd.core import GivenEvent, bind_event, new_event_id
@@ -56,3 +57,17 @@ async def test_what_was_held_is_told_when_it_is_on_disk(tmp_path: Path) -> None:
             settled = await rt.settled(held, 30)
             assert settled.state == "journaled"
             assert rt.sync_turn("zebra", "ok") == memoryd.Accepted("journaled", settled.seq, event_id.hex())
+
+
+async def test_what_another_process_took_over_is_not_made_here_too(tmp_path: Path) -> None:
+    """A daemon that stood still reads, when it goes on, what its client gave to another process meanwhile."""
+    event_id = new_event_id()
+    with memoryd.scope(user="ada", session="s"):
+        async with memoryd.open_runtime(tmp_path) as stopped, memoryd.open_runtime(tmp_path) as other:
+            with bind_event(GivenEvent(new_event_id())):
+                stopped.sync_turn("before", "ok")
+            await trio.sleep(0.1)  # it stands still
+            with bind_event(GivenEvent(event_id, 0)):
+                first = other.sync_turn("zebra", "ok")
+            with bind_event(GivenEvent(event_id)):
+                assert stopped.sync_turn("zebra", "ok") == first
