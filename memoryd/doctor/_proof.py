@@ -89,7 +89,8 @@ async def healthy_backends(home: Path, profile: ProfileStore, config: Config) ->
             backend = build_backend(find_backend(name, home), backend_context(name, profile, config))
         except MemorydError:  # the check of the settings says so
             continue
-        yield await _health(name, backend)
+        if backend.is_available():
+            yield await _health(name, backend)
 
 
 async def _health(name: str, backend: Backend) -> Check:
@@ -97,13 +98,13 @@ async def _health(name: str, backend: Backend) -> Check:
     started = time.perf_counter()
     try:
         if problem := await health_problem(backend):
-            return broken(f"backend {name}", problem, remedy)
+            return broken(f"health {name}", problem, remedy)
         if isinstance(backend, _Indexed):
             await backend.check_index()
         took = (time.perf_counter() - started) * 1000
-        return fine(f"backend {name}", f"it wrote and read in {took:.0f} ms")
+        return fine(f"health {name}", f"it wrote and read in {took:.0f} ms")
     except MemorydError as error:
-        return broken(f"backend {name}", str(error), remedy)
+        return broken(f"health {name}", str(error), remedy)
     finally:
         with suppress(MemorydError):
             await backend.aclose()
