@@ -60,10 +60,18 @@ async def _serve(
     front.server = server
     async with trio.open_nursery() as edge:
         port = None if metrics is None else await edge.start(serve_metrics, *metrics, _renderer(pool))
+        edge.start_soon(_keep_hooks, home, front.open_profile, log)
         gc.collect()
         gc.freeze()  # what is loaded now stays: no collection need look at it again
         await server.run(lambda: ready(str(claim.path), port))
         edge.cancel_scope.cancel()
+
+
+async def _keep_hooks(home: Path, open_profile: OpenProfile, log: Log) -> None:
+    """Take in what hook programs spooled while no daemon answered them, now and whenever there is something again."""
+    from memoryd.hosts import keep_hooks  # the gate's parts, which no other client needs
+
+    await keep_hooks(home, open_profile, lambda error: log.warning("hooks.spool_waits", error=type(error).__name__))
 
 
 async def _answer_hook(call: HookCall, open_profile: OpenProfile) -> HookReply:

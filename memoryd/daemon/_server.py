@@ -141,8 +141,9 @@ class Server:
     async def _watch(self) -> None:
         """Look after limits of time, here for all, so that a small call pays for no timer; and give signs of life."""
         told = 0.0
+        pause = min(_LOOK, self._limits.stall / 4, self._limits.idle / 4, self._notifier.watchdog or _LOOK)
         while True:
-            await trio.sleep(min(_LOOK, self._notifier.watchdog or _LOOK))
+            await trio.sleep(pause)
             now = trio.current_time()
             for line in self.lines:
                 if self._is_over(line, now):

@@ -132,12 +132,12 @@ class Conversation:
         """Let what waits begin, one after the other."""
         while self._waiting:
             call = self._waiting[0]
-            if self._running < self._front.limits.in_flight:
-                self._running += 1
-                await self._line.nursery.start(self._slow, call)
-            else:
+            if not call.method.quick and self._running >= self._front.limits.in_flight:
                 problem = DaemonBusy(f"{self._running} slow calls of this connection are not answered yet")
                 self._line.send(self._connection.fail(call, problem))
+            else:
+                self._running += 1
+                await self._line.nursery.start(self._slow, call)
             self._waiting.popleft()
         self._line.release()
 

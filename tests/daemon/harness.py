@@ -113,10 +113,10 @@ class Daemon:
             sys.stderr.write(self.errors)
 
 
-def frame(method: str, *, id: int | str | None = None, **params: Any) -> bytes:
-    """A request, or without an id a notification."""
+def frame(method: str, *, ask: int | str | None = None, **params: Any) -> bytes:
+    """A request with ``ask`` as its id, or a notification."""
     message = {"jsonrpc": "2.0", "method": method, "params": params}
-    return json.dumps(message if id is None else {**message, "id": id}).encode() + b"\n"
+    return json.dumps(message if ask is None else {**message, "id": ask}).encode() + b"\n"
 
 
 class Raw:
@@ -147,7 +147,7 @@ class Raw:
     def call(self, method: str, **params: Any) -> Any:
         """The result; an error is an AssertionError."""
         self._last += 1
-        self.send(frame(method, id=self._last, **params))
+        self.send(frame(method, ask=self._last, **params))
         answer = self.read()
         assert answer is not None, f"{method}: the connection ended"
         assert answer["id"] == self._last and "result" in answer, answer

@@ -67,7 +67,7 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
 
 def test_a_service_manager_starts_it_and_whoever_came_first_is_served(manager: Manager) -> None:
     with Raw(manager.path) as early:
-        early.send(frame("hello", id=0, protocol=[1, 1], client="early", home=None, profile="default"))
+        early.send(frame("hello", ask=0, protocol=[1, 1], client="early", home=None, profile="default"))
         manager.start()
         ready = manager.notice()
         assert ready["READY"] == "1" and ready["MAINPID"] == str(manager.process.pid)
@@ -90,7 +90,7 @@ def test_who_comes_between_two_daemons_is_served_by_the_next(manager: Manager) -
     manager.process.terminate()
     manager.process.wait(60)
     with Raw(manager.path) as client:
-        client.send(frame("hello", id=1, protocol=[1, 1], client="patient", home=None, profile="default"))
+        client.send(frame("hello", ask=1, protocol=[1, 1], client="patient", home=None, profile="default"))
         manager.start()
         answer = client.read()
         assert answer["result"]["pid"] == manager.process.pid
@@ -110,7 +110,7 @@ def test_a_drain_loses_none_of_ten_thousand_events_in_flight(tmp_path: Path) -> 
             asks = number % 2
             raw.send(
                 b"".join(
-                    frame("sync_turn", id=turn if asks else None, user=text, assistant="", scope=scope) for turn, text in enumerate(texts)
+                    frame("sync_turn", ask=turn if asks else None, user=text, assistant="", scope=scope) for turn, text in enumerate(texts)
                 )
             )
             sent.append(texts)
@@ -147,8 +147,8 @@ def test_a_sender_that_is_told_learns_how_much_arrived(tmp_path: Path) -> None:
 
 def test_what_has_begun_is_answered_before_the_end(tmp_path: Path) -> None:
     with Daemon(tmp_path) as daemon, daemon.client() as raw:
-        raw.send(frame("checkpoint", id=1, messages=[{"role": "user", "content": f"m{n}"} for n in range(3000)], scope=SCOPE))
-        raw.send(frame("store", id=2, key="city", value="Oslo", scope=SCOPE))
+        raw.send(frame("checkpoint", ask=1, messages=[{"role": "user", "content": f"m{n}"} for n in range(3000)], scope=SCOPE))
+        raw.send(frame("store", ask=2, key="city", value="Oslo", scope=SCOPE))
         daemon.signal()
         answers = {}
         while (found := raw.read()) is not None:
@@ -168,8 +168,8 @@ def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
         with subprocess.Popen([*stopped, daemon.home], stdout=subprocess.PIPE) as holder:
             assert holder.stdout is not None and holder.stdout.readline() == b"locked\n"
             raw.turn("waits for its projection")
-            raw.send(frame("drain", id=77, timeout=600, scope=SCOPE))
-            raw.send(frame("ping", id=78))
+            raw.send(frame("drain", ask=77, timeout=600, scope=SCOPE))
+            raw.send(frame("ping", ask=78))
             assert raw.read()["id"] == 78
             daemon.signal()
             assert raw.read()["method"] == "closing"
@@ -230,7 +230,7 @@ def test_an_older_client_and_a_newer_one_are_told(tmp_path: Path) -> None:
     with Daemon(tmp_path) as daemon:
         for spoken, problem in (([7, 9], "the daemon is older than this client"), ([0, 0], "is not [oldest, newest]")):
             with Raw(daemon.path) as raw:
-                raw.send(frame("hello", id=1, protocol=spoken, client="t", home=None, profile="default"))
+                raw.send(frame("hello", ask=1, protocol=spoken, client="t", home=None, profile="default"))
                 assert problem in raw.read()["error"]["message"]
                 assert raw.read() is None
         daemon.check()
@@ -271,10 +271,10 @@ def test_calls_of_a_connection_begin_in_the_order_they_were_sent(tmp_path: Path)
         for round in range(20):
             raw.send(
                 b"".join(
-                    frame("store", id=f"{round}-{n}", key="city", value=f"{round}-{n}", scope=SCOPE) for n in range(10)
+                    frame("store", ask=f"{round}-{n}", key="city", value=f"{round}-{n}", scope=SCOPE) for n in range(10)
                 )
                 + frame("sync_turn", user=f"word{round}", assistant="", scope=SCOPE)
-                + frame("recall", id="recall", query=f"word{round}", scope=SCOPE)
+                + frame("recall", ask="recall", query=f"word{round}", scope=SCOPE)
             )
             answers = [raw.read() for _ in range(11)]
             seqs = {found["id"]: found["result"]["accepted"]["seq"] for found in answers if found["id"] != "recall"}
