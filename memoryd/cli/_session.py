@@ -11,6 +11,8 @@ import attrs
 from memoryd.cli._group import Options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from memoryd.checkpoint import Gate
     from memoryd.runtime import Runtime
     from memoryd.settings import Loaded
@@ -57,8 +59,26 @@ async def _opened(options: Options, session: str | None) -> AsyncIterator[Runtim
 
     found = loaded(options)
     async with open_runtime(home=found.home, profile=found.profile, config=found.config) as runtime:
+        await _take_in_hooks(runtime)
         with scope(user=options.user_name, session=options.session if options.session is not None else session):
             yield runtime
+
+
+async def _take_in_hooks(runtime: Runtime) -> None:
+    """What hooks of agent programs could not tell anybody is part of what every command works on."""
+    from memoryd.hosts import has_spool, ingest_hooks
+    from memoryd.runtime import open_runtime
+
+    @asynccontextmanager
+    async def opened(home: Path | None, profile: str) -> AsyncIterator[Runtime]:
+        if (home, profile) in ((None, runtime.profile), (runtime.home, runtime.profile)):
+            yield runtime
+            return
+        async with open_runtime(home=home or runtime.home, profile=profile) as another:
+            yield another
+
+    if has_spool(runtime.home):
+        await ingest_hooks(runtime.home, opened)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memoryd.hosts._answer import answer_hook as answer_hook
     from memoryd.hosts._answer import ingest_hooks as ingest_hooks
+    from memoryd.hosts._answer import keep_hooks as keep_hooks
     from memoryd.hosts._apply import Applied as Applied
     from memoryd.hosts._apply import Done as Done
     from memoryd.hosts._apply import apply_plan as apply_plan
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from memoryd.wire import HookReply as HookReply
 
 _NAMES = {
-    "_answer": ("answer_hook", "ingest_hooks"),
+    "_answer": ("answer_hook", "ingest_hooks", "keep_hooks"),
     "_apply": ("Applied", "Done", "apply_plan", "backups_of", "foresee"),
     "_consent": ("IGNORE_FILE", "Consent", "Pause", "consent", "excluded_by", "pause", "read_pauses", "resume", "was_paused"),
     "_dialect": ("SILENT", "Dialect", "Heard", "Kind", "Row", "find_dialect"),

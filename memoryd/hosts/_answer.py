@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, closing, suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -18,20 +18,21 @@ from memoryd.hosts._capsule import capsule
 from memoryd.hosts._dialect import SILENT, find_dialect, refused_blindly
 from memoryd.hosts._gate import answer_gate, archive_quietly
 from memoryd.hosts._record import NotRecorded, record_turns
-from memoryd.hosts._spool import claim_spool, spool_allowed
+from memoryd.hosts._spool import claim_spool, has_spool, spool_allowed
 from memoryd.hosts._state import States
 from memoryd.hosts._summary import summary_in
 from memoryd.runtime import Runtime
 from memoryd.store import open_profile
 from memoryd.wire import HookCall, HookReply
 
-__all__ = ["OpenProfile", "answer_hook", "ingest_hooks"]
+__all__ = ["OpenProfile", "answer_hook", "ingest_hooks", "keep_hooks"]
 
 OpenProfile: TypeAlias = Callable[[Path | None, str], AbstractAsyncContextManager[Runtime]]
 """``open_profile(home, profile)``: the runtime for the length of a block; home None is that of the process."""
 
 GATE_S = 13.0  # the hook program waits 14, then runs a gate of its own
 PROMPT_S = 0.12
+SPOOL_S = 15.0
 
 
 async def answer_hook(call: HookCall, open_profile: OpenProfile) -> HookReply:
@@ -116,14 +117,26 @@ async def ingest_hooks(home: Path, open_profile: OpenProfile) -> int:
     """
     count = 0
     for file in await trio.to_thread.run_sync(lambda: list(claim_spool(home))):
-        calls = await trio.to_thread.run_sync(file.calls)
-        for call in calls:
-            await _take_in(call, home, open_profile)
-        late = await trio.to_thread.run_sync(file.finish)
-        for call in late:
-            await _take_in(call, home, open_profile)
-        count += len(calls) + len(late)
+        with closing(file):
+            calls = await trio.to_thread.run_sync(file.calls)
+            for call in calls:
+                await _take_in(call, home, open_profile)
+            late = await trio.to_thread.run_sync(file.finish)
+            for call in late:
+                await _take_in(call, home, open_profile)
+            count += len(calls) + len(late)
     return count
+
+
+async def keep_hooks(home: Path, open_profile: OpenProfile, failed: Callable[[Exception], None]) -> None:
+    """Take in what is spooled in ``home``, for ever; ``failed`` is told of an error, and it is tried again."""
+    while True:
+        try:
+            if has_spool(home):
+                await ingest_hooks(home, open_profile)
+        except (OSError, MemorydError) as error:
+            failed(error)
+        await trio.sleep(SPOOL_S)
 
 
 async def _take_in(call: HookCall, home: Path, open_profile: OpenProfile) -> None:

@@ -74,7 +74,6 @@ class SpoolFile:
         """Remove the file; what a hook program appended at the very last moment."""
         self.path.unlink(missing_ok=True)
         late, _ = split_frames(_rest_of(self._descriptor))
-        self.close()
         return late
 
     def close(self) -> None:
