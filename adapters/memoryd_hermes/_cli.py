@@ -34,6 +34,7 @@ def register_cli(subparser: argparse.ArgumentParser) -> None:
 def _arguments(name: str, parser: argparse.ArgumentParser) -> None:
     if name == "recall":
         parser.add_argument("words", nargs="+", metavar="WORDS")
+    if name in ("recall", "checkpoints"):
         parser.add_argument("--user", metavar="NAME", help="whose memory; by default the user of the settings")
     if name == "gate":
         parser.add_argument("--release", metavar="SESSION", help="let compactions of SESSION go on where their archive fails")
@@ -71,13 +72,17 @@ def _status(home: Path, args: argparse.Namespace) -> int:
 
 
 def _recall(home: Path, args: argparse.Namespace) -> int:
-    from memoryd_hermes._settings import read_settings
-
-    return _memoryd(home, "recall", "--user", args.user or read_settings(home).user, "--", " ".join(args.words))
+    return _memoryd(home, "recall", "--user", _user(home, args), "--", " ".join(args.words))
 
 
 def _checkpoints(home: Path, args: argparse.Namespace) -> int:
-    return _memoryd(home, "checkpoint", "list")
+    return _memoryd(home, "checkpoint", "list", "--user", _user(home, args))
+
+
+def _user(home: Path, args: argparse.Namespace) -> str:
+    from memoryd_hermes._settings import read_settings
+
+    return args.user or read_settings(home).user
 
 
 def _gate(home: Path, args: argparse.Namespace) -> int:

@@ -104,11 +104,27 @@ class Driver:
         while not (self.home / name).exists() and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    def do_mkdir(self, place: str) -> None:
-        (self.home / place).mkdir(parents=True)
+    def do_home(self, home: str) -> None:
+        """Go on in the context of another profile, as a gateway does for each message."""
+        from hermes_constants import set_hermes_home_override
 
-    def do_rmdir(self, place: str) -> None:
-        (self.home / place).rmdir()
+        set_hermes_home_override(home)
+
+    def do_break(self, _: object) -> None:
+        """A folder stands where the archive would be: it can neither be opened nor made."""
+        for archive in self._archives():
+            for old in archive.parent.glob("archive.db*"):
+                old.rename(archive.parent / f"kept.{old.name}")
+            archive.mkdir()
+
+    def do_heal(self, _: object) -> None:
+        for archive in self._archives():
+            archive.rmdir()
+            for old in archive.parent.glob("kept.*"):
+                old.rename(archive.parent / old.name.removeprefix("kept."))
+
+    def _archives(self) -> list[Path]:
+        return [folder / "archive.db" for folder in (self.home / "memoryd-store/profiles").iterdir()]
 
     def do_fill(self, place: str) -> int:
         """Write a file there until the disk has no room, not for one byte."""
