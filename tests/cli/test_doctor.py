@@ -1,0 +1,56 @@
+"""``memoryd doctor`` as a command; what it finds is tested beside its checks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from memoryd.store import profile_directory
+
+
+def test_healthy_ends_with_0_and_says_what_was_looked_at(memoryd: Any) -> None:
+    memoryd("store", "k", "v")
+    done = memoryd("doctor", "--json")
+    assert (done.code, done.json["state"]) == (0, "ok")
+    assert all(check["state"] == "ok" and not check["remedy"] for check in done.json["checks"])
+    assert {check["profile"] for check in done.json["checks"]} == {"", "default"}
+    text = memoryd("doctor").out
+    assert text.endswith("\nok\n")
+    assert "\nok\twrite-and-read\t" in text
+
+
+def test_what_should_be_looked_at_ends_with_3(memoryd: Any, private_home: Path) -> None:
+    memoryd("store", "k", "v")
+    (profile_directory(private_home, "default") / "memory.db").chmod(0o644)
+    done = memoryd("doctor", "--json")
+    assert (done.code, done.json["state"]) == (3, "degraded")
+    [check] = [check for check in done.json["checks"] if check["state"] != "ok"]
+    assert (check["name"], check["state"]) == ("permissions", "warn")
+    assert "chmod -R go-rwx" in check["remedy"]
+
+
+def test_what_is_broken_ends_with_1(memoryd: Any, private_home: Path) -> None:
+    memoryd("store", "k", "v", "--profile", "a")
+    memoryd("store", "k", "v", "--profile", "b")
+    (profile_directory(private_home, "b") / "memory.db").write_bytes(b"\xa5" * 8192)
+    assert memoryd("doctor", "--profile", "a").code == 0
+    done = memoryd("doctor", "--all-profiles", "--json")
+    assert (done.code, done.json["state"]) == (1, "broken")
+    assert {check["profile"] for check in done.json["checks"] if check["state"] == "fail"} == {"b"}
+    assert "fail\tb: memory\t" in memoryd("doctor", "--all-profiles").out
+
+
+def test_a_settings_file_that_cannot_be_read_is_a_finding(memoryd: Any, private_home: Path) -> None:
+    memoryd("store", "k", "v")
+    (private_home / "memoryd.toml").write_text("gate = 5")
+    done = memoryd("doctor", "--json")
+    assert done.code == 1
+    assert "configuration" in {check["name"] for check in done.json["checks"] if check["state"] == "fail"}
+
+
+def test_a_host_is_looked_at_by_its_own_checks(memoryd: Any) -> None:
+    done = memoryd("doctor", "claude-code", "--json")
+    assert done.json["checks"]
+    assert all(check["remedy"] for check in done.json["checks"] if check["state"] == "fail")
+    unknown = memoryd("doctor", "nothing")
+    assert (unknown.code, "claude-code" in unknown.err) == (64, True)
