@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from memoryd.wire._client import Answer as Answer
     from memoryd.wire._client import Caller as Caller
     from memoryd.wire._client import Progress as Progress
+    from memoryd.wire._coding import dump as dump
+    from memoryd.wire._coding import load as load
     from memoryd.wire._coding import make_record as make_record
     from memoryd.wire._config import config_fingerprint as config_fingerprint
     from memoryd.wire._faults import CODES as CODES
@@ -46,6 +48,8 @@ _HOMES = {
     "Answer": "_client",
     "Caller": "_client",
     "Progress": "_client",
+    "dump": "_coding",
+    "load": "_coding",
     "make_record": "_coding",
     "config_fingerprint": "_config",
     "CODES": "_faults",

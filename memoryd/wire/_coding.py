@@ -13,10 +13,10 @@ from msgspec import UNSET, UnsetType
 from memoryd import core
 from memoryd.errors import MemorydError, ProtocolError
 
-__all__ = ["Message", "decode", "dump", "has_tags", "make_record", "to_message"]
+__all__ = ["Message", "decode", "dump", "has_tags", "load", "make_record", "to_message"]
 
 dump = msgspec.json.Encoder().encode
-_load = msgspec.json.Decoder().decode
+load = msgspec.json.Decoder().decode
 
 
 class Message(msgspec.Struct, gc=False):
@@ -37,7 +37,7 @@ def decode(line: bytes) -> Any:
     A half surrogate pair as an escape, which strict decoders refuse, is taken as Python's own encoder writes it.
     """
     try:
-        return _load(line)
+        return load(line)
     except RecursionError:
         raise ProtocolError("a frame is nested too deeply") from None
     except (msgspec.MsgspecError, ValueError):
