@@ -17,7 +17,17 @@ from memoryd.checkpoint._reading import bytes_on_disk, find_checkpoint, list_che
 from memoryd.checkpoint._rekey import rekey_files
 from memoryd.checkpoint._upsert import Transcript, Upsert
 from memoryd.checkpoint._verify import Progress, verify
-from memoryd.core import MAX_LIMIT, CheckpointInfo, Forgotten, Receipt, Restored, Verification, check_name, check_text, retired
+from memoryd.core import (
+    MAX_LIMIT,
+    CheckpointInfo,
+    Forgotten,
+    Receipt,
+    Restored,
+    Verification,
+    check_name,
+    check_text,
+    retired,
+)
 from memoryd.errors import InvalidInput, StoreBroken, StoreLocked
 from memoryd.store import ProfileStore
 
@@ -63,7 +73,7 @@ class Archive:
             receipt = Upsert(self._files, transcript, deadline).run()
             if not self.is_in_place():
                 path = str(self._files.path)
-                raise StoreBroken(f"{path} was removed or replaced while it was open; try again: the one that is there now is used", path=path)
+                raise StoreBroken(f"{path} was removed or replaced while it was open; try again with what is there now", path=path)
             return receipt
 
     def is_in_place(self) -> bool:

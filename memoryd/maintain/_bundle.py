@@ -153,9 +153,8 @@ def _parsed(path: Path, head: dict[str, Any]) -> Manifest:
     if not {"profile.json", "profile.key"} <= files.keys() <= set(FILES):
         raise _damaged(path, "its manifest names other files than a backup has")
     name = check_name("profile", head["name"])
-    return Manifest(
-        name=name, instance=str(head["instance"]), created=str(head["created"]), epoch=str(head["epoch"]), head=int(head["head"]), files=files
-    )
+    words = {word: str(head[word]) for word in ("instance", "created", "epoch")}
+    return Manifest(name=name, head=int(head["head"]), files=files, **words)
 
 
 def extract(path: Path, into: Path | None, told: Told) -> Manifest:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memoryd.store import Connection, Options, connect, load_queries, write_identity
 
-__all__ = ["SQL", "become", "read_log_place", "renew_epoch", "staged"]
+__all__ = ["SQL", "bad_events", "become", "identity_of", "mend_log", "read_log_place", "renew_epoch", "staged"]
 
 SQL = load_queries("memoryd.maintain")
 _WRITE = Options(synchronous="FULL", busy_ms=0)
@@ -32,6 +32,26 @@ def read_log_place(path: Path) -> tuple[str, int]:
     with staged(path) as log:
         row = log.one(SQL["log_place"])
     return (str(row[0]), int(row[1])) if row is not None else ("", 0)
+
+
+def identity_of(path: Path) -> tuple[str, str]:
+    """Name and instance of the profile that the store at ``path`` was made for."""
+    with staged(path) as store:
+        row = store.one(SQL["identity"])
+    return (bytes(row[0]).decode("utf-8", "surrogatepass"), str(row[1])) if row is not None else ("", "")
+
+
+def bad_events(path: Path) -> int:
+    """Rows of the log at ``path`` that no memoryd wrote: SQLite does not see such damage."""
+    with staged(path) as log:
+        return int(log.all(SQL["count_bad_events"])[0][0])
+
+
+def mend_log(path: Path) -> int:
+    """Events that could not be read keep their places, without words, so that what comes after them does; how many those are."""
+    with staged(path) as log, log.transaction():
+        log.run(SQL["drop_bad_events"])
+        return log.run(SQL["fill_gaps"])
 
 
 def renew_epoch(path: Path) -> None:

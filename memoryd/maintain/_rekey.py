@@ -11,7 +11,7 @@ from memoryd.maintain._identity import SQL, staged
 from memoryd.runtime import turn_key
 from memoryd.store import Connection, ProfileStore, open_profile, renew_key_file
 
-__all__ = ["renew_key"]
+__all__ = ["rekey_log", "renew_key"]
 
 _PAGE = 2048
 
@@ -29,10 +29,15 @@ def renew_key(home: Path, name: str, second: Path | None = None) -> ProfileStore
             with Archive.open(old, directory=directory) as archive:
                 archive.rekey(new)
     if (old.directory / "log.db").exists():
-        with staged(old.directory / "log.db") as log, log.transaction():
-            _turn_keys(log, new)
-            _session_keys(log, new)
+        rekey_log(new)
     return new
+
+
+def rekey_log(profile: ProfileStore) -> None:
+    """Every digest in the profile's log under its key, in one transaction."""
+    with staged(profile.directory / "log.db") as log, log.transaction():
+        _turn_keys(log, profile)
+        _session_keys(log, profile)
 
 
 def _turn_keys(log: Connection, new: ProfileStore) -> None:

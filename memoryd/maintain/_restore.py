@@ -18,7 +18,15 @@ from memoryd.maintain._profiles import fallback_of, is_there
 from memoryd.maintain._rekey import renew_key
 from memoryd.maintain._settle import settle
 from memoryd.maintain._staging import aside, staging
-from memoryd.store import ProfileStore, alone, check_store, open_profile, os_errors, private_directory, profile_directory
+from memoryd.store import (
+    ProfileStore,
+    alone,
+    check_store,
+    open_profile,
+    os_errors,
+    private_directory,
+    profile_directory,
+)
 
 __all__ = ["RestoredProfile", "restore"]
 

@@ -34,17 +34,14 @@ def make_store(profile: ProfileStore, name: str) -> None:
         Archive.open(profile).close()
 
 
-def salvage_store(profile: ProfileStore, name: str, into: Path) -> Salvaged:
-    """Make ``into/name`` of what can be read of the profile's store of that name, of which a copy is read.
-
-    ``into`` is a directory of its own.  Raises :class:`StoreCorrupt` where nothing can be read.
-    """
+def salvage_store(made: ProfileStore, damaged: Path, into: Path) -> Salvaged:
+    """Make a store of the same name in ``into``, the directory of ``made``, of what can be read of ``damaged``, of which a copy is read."""
     private_directory(into / "damaged")
-    copy = into / "damaged" / name
-    copy_store(profile.directory / name, copy)
-    make_store(attrs.evolve(profile, directory=into), name)
+    copy = into / "damaged" / damaged.name
+    copy_store(damaged, copy)
+    make_store(made, damaged.name)
     try:
-        return salvage(copy, into / name, _OWN if name == "log.db" else frozenset())
+        return salvage(copy, into / damaged.name, _OWN if damaged.name == "log.db" else frozenset())
     finally:
         shutil.rmtree(into / "damaged", ignore_errors=True)
 
@@ -54,7 +51,7 @@ def salvaged_log(profile: ProfileStore, scratch: Path) -> ProfileStore:
     into = scratch / "salvaged"
     private_directory(into)
     shutil.copyfile(profile.directory / "profile.key", into / "profile.key")
-    found = salvage_store(profile, "log.db", into)
-    if not found.rows:
-        raise StoreCorrupt(f"{profile.directory / 'log.db'} is damaged, and none of it can be read", path=str(profile.directory / "log.db"))
-    return attrs.evolve(profile, directory=into)
+    made, damaged = attrs.evolve(profile, directory=into), profile.directory / "log.db"
+    if not salvage_store(made, damaged, into).rows:
+        raise StoreCorrupt(f"{damaged} is damaged, and none of it can be read", path=str(damaged))
+    return made

@@ -25,7 +25,8 @@ def staging(parent: Path, prefix: str = STAGING) -> Iterator[Path]:
     sweep(parent, prefix)
     path, fd = _locked_new(parent, prefix)
     try:
-        yield path
+        private_directory(path / "work")  # the lock on ``path`` itself is in use
+        yield path / "work"
     finally:
         os.close(fd)
         shutil.rmtree(path, ignore_errors=True)

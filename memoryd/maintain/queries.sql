@@ -21,5 +21,20 @@ SELECT session_key FROM session_privacy
 -- name: set_session_key
 UPDATE session_privacy SET session_key = ? WHERE session_key = ?
 
--- name: count_rows
-SELECT (SELECT count(*) FROM event)
+-- name: identity
+SELECT profile, instance FROM store_identity
+
+-- name: count_bad_events
+SELECT count(*) FROM event WHERE typeof(event_id) <> 'blob' OR length(event_id) <> 16 OR typeof(at) <> 'integer' OR at < 0
+
+-- name: drop_bad_events
+DELETE FROM event WHERE typeof(event_id) <> 'blob' OR length(event_id) <> 16 OR typeof(at) <> 'integer' OR at < 0
+
+-- name: fill_gaps
+WITH RECURSIVE place (seq) AS (
+    SELECT 1 WHERE EXISTS (SELECT 1 FROM event)
+    UNION ALL
+    SELECT seq + 1 FROM place WHERE seq < (SELECT max(seq) FROM event)
+)
+INSERT INTO event (seq, event_id, at, kind, payload)
+SELECT seq, randomblob(16), 0, 0, NULL FROM place WHERE seq NOT IN (SELECT seq FROM event)

@@ -16,6 +16,7 @@ from memoryd.store._filesystem import is_remote as is_remote
 from memoryd.store._filesystem import require_platform as require_platform
 from memoryd.store._known import is_lost as is_lost
 from memoryd.store._known import known_stores as known_stores
+from memoryd.store._known import note_store as note_store
 from memoryd.store._locks import lock_holder as lock_holder
 from memoryd.store._locks import lock_readers as lock_readers
 from memoryd.store._migrate import Schema as Schema
@@ -29,6 +30,7 @@ from memoryd.store._profile import ProfileStore as ProfileStore
 from memoryd.store._profile import open_profile as open_profile
 from memoryd.store._profile import profile_directory as profile_directory
 from memoryd.store._profile import read_identity as read_identity
+from memoryd.store._profile import read_keys as read_keys
 from memoryd.store._profile import renew_key_file as renew_key_file
 from memoryd.store._profile import write_identity as write_identity
 from memoryd.store._queries import load_migrations as load_migrations

@@ -24,10 +24,10 @@ def known_stores(directory: Path) -> dict[str, str]:
     return {}
 
 
-def note_store(path: Path) -> None:
-    """Write down, once, that the store at ``path`` was made."""
+def note_store(path: Path, *, anew: bool = False) -> None:
+    """Write down, once, that the store at ``path`` was made; ``anew``: that this is another one than before."""
     directory = path.parent
-    if path.name not in known_stores(directory):
+    if anew or path.name not in known_stores(directory):
         with locked_directory(directory):
             known = {**known_stores(directory), path.name: datetime.now(UTC).isoformat()}
             write_private(directory / NAME, json.dumps(known).encode("ascii") + b"\n")

@@ -11,14 +11,14 @@ from pathlib import Path
 import attrs
 
 from memoryd.core import Value, profile_folder
-from memoryd.errors import ProfileMismatch, StoreCorrupt, StoreReadOnly
+from memoryd.errors import ProfileMismatch, StoreBroken, StoreCorrupt, StoreReadOnly
 from memoryd.store._alone import check_attended
 from memoryd.store._errors import os_errors
 from memoryd.store._filesystem import require_platform
 from memoryd.store._moves import finish_moves, locked_directory
 from memoryd.store._sync import private_directory, write_private
 
-__all__ = ["ProfileStore", "open_profile", "profile_directory", "read_identity", "renew_key_file", "write_identity"]
+__all__ = ["ProfileStore", "open_profile", "profile_directory", "read_identity", "read_keys", "renew_key_file", "write_identity"]
 
 KEY_BYTES = 32
 
@@ -68,6 +68,9 @@ def _create(directory: Path, name: str) -> None:
         _check_owner(directory)
         if (directory / "profile.json").exists():
             return
+        if any(directory.glob("*.db")):
+            path = str(directory / "profile.json")
+            raise StoreBroken(f"{path} is gone, and stores are there; `memoryd repair` makes it anew from them", path=path)
         if not (directory / "profile.key").exists():
             write_private(directory / "profile.key", secrets.token_bytes(KEY_BYTES))
         write_identity(directory, name, secrets.token_hex(16))
@@ -83,7 +86,7 @@ def _load(directory: Path, name: str) -> ProfileStore:
     stored, instance = read_identity(directory / "profile.json")
     if stored != name:
         raise ProfileMismatch(f"{directory} belongs to another profile; copy one with `memoryd profiles copy`", path=str(directory))
-    key, *earlier = _read_keys(directory / "profile.key")
+    key, *earlier = read_keys(directory / "profile.key")
     return ProfileStore(name, instance, directory, key, tuple(earlier))
 
 
@@ -95,17 +98,19 @@ def read_identity(path: Path) -> tuple[str, str]:
         record = json.loads(data)
         name, instance = record["name"], record["instance"]
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreCorrupt(f"{path} is damaged; restore it from a backup of the profile", path=str(path)) from error
+        raise StoreCorrupt(f"{path} is damaged; `memoryd repair` makes it anew from the stores", path=str(path)) from error
     if not isinstance(name, str) or not isinstance(instance, str):
-        raise StoreCorrupt(f"{path} is damaged; restore it from a backup of the profile", path=str(path))
+        raise StoreCorrupt(f"{path} is damaged; `memoryd repair` makes it anew from the stores", path=str(path))
     return name, instance
 
 
-def _read_keys(path: Path) -> list[bytes]:
+def read_keys(path: Path) -> list[bytes]:
+    """The profile's key and those before it, from the ``profile.key`` at ``path``."""
     with os_errors(path):
         keys = path.read_bytes() if path.exists() else b""
     if not keys or len(keys) % KEY_BYTES:
-        raise StoreCorrupt(f"{path} is missing or damaged; without it no digest can be checked: restore it from a backup", path=str(path))
+        problem = "is missing or damaged; without it no digest can be checked: restore it from a backup, or `memoryd repair`"
+        raise StoreCorrupt(f"{path} {problem}", path=str(path))
     return [keys[start : start + KEY_BYTES] for start in range(0, len(keys), KEY_BYTES)]
 
 

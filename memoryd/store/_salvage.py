@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,10 @@ from memoryd.store._connection import store_uri
 __all__ = ["Salvaged", "salvage"]
 
 LAST = (1 << 63) - 1
-PAGE = 256
+MAGIC = b"SQLite format 3\0"
+PAGE_SIZE = 4096
+SIZE_AT = slice(28, 32)
+"""Where a file's header says how many pages it has."""
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)
@@ -30,8 +34,10 @@ class Salvaged(Value):
 def salvage(damaged: Path, sound: Path, skip: frozenset[str] = frozenset()) -> Salvaged:
     """Copy every readable row of the tables of ``sound``, an empty store of the same kind, from ``damaged``; tables of ``skip`` stay.
 
-    Nobody has either open.  ``damaged`` is read only: give a copy, as SQLite takes in its write-ahead log.
+    Nobody has either open.  ``damaged`` is changed: give a copy.  SQLite takes in its write-ahead log, and it may get a new
+    first page.
     """
+    _lend_header(damaged, sound)
     target = apsw.Connection(store_uri(sound), apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
     source = apsw.Connection(store_uri(damaged), apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
     try:
@@ -42,6 +48,19 @@ def salvage(damaged: Path, sound: Path, skip: frozenset[str] = frozenset()) -> S
     finally:
         source.close(True)
         target.close(True)
+
+
+def _lend_header(damaged: Path, sound: Path) -> None:
+    """A file whose first page is gone gets that of its kind: stores are made by the same steps, so that their tables begin at the same
+    pages."""
+    with open(damaged, "r+b") as file:
+        if file.read(len(MAGIC)) == MAGIC:
+            return
+        size = os.fstat(file.fileno()).st_size
+        page = bytearray(sound.read_bytes()[:PAGE_SIZE])
+        page[SIZE_AT] = (size // PAGE_SIZE).to_bytes(4, "big")
+        file.seek(0)
+        file.write(page)
 
 
 def _tables(connection: apsw.Connection) -> list[str]:

@@ -17,7 +17,7 @@ from memoryd.errors import (
     StoreLocked,
     StoreReadOnly,
 )
-from memoryd.store import open_profile, profile_directory, require_platform
+from memoryd.store import Schema, open_profile, prepare, profile_directory, require_platform
 
 NAMES = ["default", "../x", "/etc/passwd", "..", "a\0b", "x" * 500, "\ud800", "😀" * 500, " ", "CON", "Ünïcode", "unıcode", "a/b\\c"]
 
@@ -115,6 +115,14 @@ def test_a_creation_cut_short_is_finished(tmp_path: Path) -> None:
     (profile.directory / "profile.json").unlink()
     again = open_profile(tmp_path, "default")
     assert again.key == profile.key
+
+
+def test_an_identity_that_is_gone_is_not_made_up_beside_stores(tmp_path: Path) -> None:
+    profile = open_profile(tmp_path, "default")
+    prepare(profile.directory / "log.db", Schema("log", ("CREATE TABLE t (x)",)), profile)
+    (profile.directory / "profile.json").unlink()
+    with pytest.raises(StoreBroken, match="memoryd repair"):
+        open_profile(tmp_path, "default")
 
 
 def test_a_creator_that_stands_still_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
