@@ -45,17 +45,22 @@ class Ledger:
         self.user = str(line.get("user") or self.user)
         self.parent = str(line.get("parent") or self.parent)
         if "turn" in line:
-            self._count(Entry(str(line["turn"]), tuple(map(str, line.get("uids", ())))))
+            place = line.get("at")
+            self._count(Entry(str(line["turn"]), tuple(map(str, line.get("uids", ())))), place if isinstance(place, int) else None)
 
-    def _count(self, entry: Entry) -> None:
-        self.entries.append(entry)
+    def _count(self, entry: Entry, place: int | None) -> None:
+        self.entries.insert(len(self.entries) if place is None else place, entry)
         self.counts[entry.text] += 1
         self.uids.update(entry.uids)
 
-    def add(self, entry: Entry) -> None:
-        """Note a turn that the log has."""
-        self._count(entry)
-        self._append({"turn": entry.text, **({"uids": entry.uids} if entry.uids else {})})
+    def add(self, entry: Entry, place: int | None = None) -> None:
+        """Note a turn that the log has: the newest, or one that belongs at ``place``."""
+        self._count(entry, place)
+        self._append({
+            "turn": entry.text,
+            **({"uids": entry.uids} if entry.uids else {}),
+            **({} if place is None else {"at": place}),
+        })  # fmt: skip
 
     def belongs_to(self, user: str) -> None:
         """Note whose session it is."""

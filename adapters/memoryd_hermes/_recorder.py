@@ -29,8 +29,9 @@ _WAITING_CHARS = 16 << 20
 class _Waiting:
     scope: Scope
     turn: SpokenTurn
-    key: str
-    messages: Sequence[Any] | None = attrs.field(repr=False)
+    messages: Sequence[Any] | None = attrs.field(default=None, repr=False)
+    filled: bool = False
+    place: int | None = None
 
 
 class Recorder:
@@ -61,7 +62,7 @@ class Recorder:
                 self.counts["repeated"] += 1
                 return
             self.retry()
-            self._put(_Waiting(scope, turn, "", messages), ledger)
+            self._put(_Waiting(scope, turn, messages), ledger)
 
     def _claimed(self, ledger: Ledger, turn: SpokenTurn) -> bool:
         """Whether the turn was filled in from a transcript before its own call came: by the host's id, or by text and answer."""
@@ -111,12 +112,13 @@ class Recorder:
         while True:
             key = f"{text}:{number}"
             accepted = memory.sync_turn(turn.user, turn.assistant, messages=wanted.messages, turn_id=key, created_at=turn.at)
-            if accepted.reason != "duplicate" or wanted.key == "filled":
+            if accepted.reason != "duplicate" or wanted.filled:
                 break
             number += 1  # said once more
         if accepted.state != "off":
-            ledger.add(Entry(text, turn.uids))
-            self.counts["repeated" if accepted.reason == "duplicate" else wanted.key or "recorded"] += 1
+            ledger.add(Entry(text, turn.uids), wanted.place)
+            done = "filled" if wanted.filled else "recorded"
+            self.counts["repeated" if accepted.reason == "duplicate" else done] += 1
         self.problem = ""
 
     # -- from a transcript --------------------------------------------------------------------------------------------------------
@@ -136,19 +138,21 @@ class Recorder:
         with ledger.lock:
             known = self._store.ledgers.line_of(session)
             gaps = missing_turns(known, [Entry(ledger.digest(turn.user), turn.uids) for turn in turns])
-            missing = [turns[place] for place in gaps.missing]
-            filled = sum(self._filled(scope, turn, ledger) for turn in missing) if fill else 0
-        doubtful = gaps.doubtful + (0 if fill else len(missing))
+            inherited = len(known) - len(ledger.entries)
+            filled = 0
+            for theirs, ours in gaps.missing if fill else ():
+                filled += self._filled(_Waiting(scope, turns[theirs], None, True, max(0, ours - inherited) + filled), ledger)
+        doubtful = gaps.doubtful + (0 if fill else len(gaps.missing))
         changed = (self.told_otherwise.get(session, 0), self.doubtful.get(session, 0)) != (gaps.told_otherwise, doubtful)
         self.told_otherwise[session], self.doubtful[session] = gaps.told_otherwise, doubtful
         found = {"filled": filled, "told_otherwise": gaps.told_otherwise, "doubtful": doubtful}
         return found if filled or changed else {}
 
-    def _filled(self, scope: Scope, turn: SpokenTurn, ledger: Ledger) -> bool:
-        if not self._accepted(_Waiting(scope, turn, "filled", None), ledger):
+    def _filled(self, wanted: _Waiting, ledger: Ledger) -> bool:
+        if not self._accepted(wanted, ledger):
             self.counts["refused"] += 1  # the transcript has it: the next time tries again
             return False
-        ledger.unclaimed.append((*_words(ledger, turn), frozenset(turn.uids)))
+        ledger.unclaimed.append((*_words(ledger, wanted.turn), frozenset(wanted.turn.uids)))
         return True
 
 

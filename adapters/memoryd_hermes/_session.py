@@ -146,7 +146,8 @@ class Binding:
             allowed = bool(self.consent())
         except MemorydError:
             return True  # the store cannot be opened now: the turn waits, and is asked about nowhere else
-        self.recorder.counts["not allowed"] += not allowed
+        if not allowed:
+            self.recorder.counts["not allowed"] += 1
         return allowed
 
     def delegated(self, turn: SpokenTurn, child_session_id: str) -> None:

@@ -42,9 +42,10 @@ class Entry:
 
 @attrs.frozen(slots=True)
 class Gaps:
-    """``missing`` are indexes of turns to add; ``told_otherwise`` and ``doubtful`` count those that are not added."""
+    """``missing`` are the turns to add, each with its place in the list and its place in the record; ``told_otherwise`` and ``doubtful``
+    count those that are not added."""
 
-    missing: tuple[int, ...] = ()
+    missing: tuple[tuple[int, int], ...] = ()
     told_otherwise: int = 0
     doubtful: int = 0
 
@@ -92,19 +93,32 @@ def missing_turns(recorded: Sequence[Entry], turns: Sequence[Entry]) -> Gaps:
     ours = [entry.text for entry in recorded]
     by_uid = {uid: entry.text for entry in recorded for uid in entry.uids}
     theirs = [next((by_uid[uid] for uid in entry.uids if uid in by_uid), entry.text) for entry in turns]
-    unknown, told = _unknown(ours, theirs), set(theirs)
-    missing: list[int] = []
+    unknown, spare = _unknown(ours, theirs), Counter(ours) - Counter(theirs)
+    gaps = _gaps(ours, theirs)
+    loose = _spare_without_a_gap(ours, spare, gaps)
+    missing: list[tuple[int, int]] = []
     told_otherwise = doubtful = 0
-    for left, right in _gaps(ours, theirs):
+    for left, right in gaps:
         here = [place for place in right if place in unknown]
-        unclaimed = sum(ours[place] not in told for place in left)
-        if not unclaimed:
-            missing += here
+        unclaimed = sum(ours[place] in spare for place in left)
+        if not unclaimed and not loose and not any(text in spare for text in _beside(theirs, right)):
+            missing += [(place, left.start) for place in here]
         elif unclaimed >= len(here):
             told_otherwise += len(here)
         else:
             doubtful += len(here)
     return Gaps(tuple(missing), told_otherwise, doubtful)
+
+
+def _spare_without_a_gap(ours: Sequence[str], spare: Counter[str], gaps: Sequence[tuple[range, range]]) -> bool:
+    """Whether the record has a turn, later than the first that both have, at whose place the list has nothing: an undone one, or one that
+    is told elsewhere in other words."""
+    return any(ours[place] in spare for left, right in gaps if not right and left.start for place in left)
+
+
+def _beside(theirs: Sequence[str], gap: range) -> list[str]:
+    """The neighbours of a gap: where the record has one more often, which of them is which is not known."""
+    return [theirs[place] for place in (gap.start - 1, gap.stop) if 0 <= place < len(theirs)]
 
 
 def _unknown(ours: Sequence[str], theirs: Sequence[str]) -> set[int]:
@@ -118,11 +132,10 @@ def _unknown(ours: Sequence[str], theirs: Sequence[str]) -> set[int]:
 
 
 def _gaps(ours: Sequence[str], theirs: Sequence[str]) -> list[tuple[range, range]]:
-    """Between what both have: the places that only the record has, and those that only the list has."""
+    """Between what both have: the places that only the record has, and those that only the list has; either may be none."""
     found: list[tuple[range, range]] = []
     left = right = 0
     for block in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks():
-        if block.b > right:
-            found.append((range(left, block.a), range(right, block.b)))
+        found.append((range(left, block.a), range(right, block.b)))
         left, right = block.a + block.size, block.b + block.size
     return found
