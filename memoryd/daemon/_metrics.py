@@ -94,7 +94,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("memoryd_archive_bytes", "gauge", "size of the archive", _one(lambda s: s.gate.bytes)),
     Metric("memoryd_stage_calls_total", "counter", "calls of each stage since open", _stages(lambda one: one.calls), ("stage",)),
     Metric("memoryd_stage_seconds_total", "counter", "seconds spent in it", _stages(lambda one: one.total_ms / 1000), ("stage",)),
-    Metric("memoryd_stage_seconds", "gauge", "seconds that 50 or 95 % of its latest calls took at most", _quantiles, ("stage", "quantile")),
+    Metric("memoryd_stage_latency_seconds", "gauge", "what that share of its latest calls took at most", _quantiles, ("stage", "quantile")),
     Metric("memoryd_queue_length", "gauge", "what waits in each queue", _queues, ("queue",)),
     Metric("memoryd_task_crashes_total", "counter", "crashes of tasks, all contained", _one(lambda s: sum(t.crashes for t in s.tasks))),
 )

@@ -115,12 +115,23 @@ def record_table() -> str:
     return "\n".join(["| record | level | fields |", "|---|---|---|", *rows])
 
 
+def metric_table() -> str:
+    """What the daemon tells Prometheus."""
+    from memoryd.daemon._metrics import METRICS
+
+    lines = ["| metric | kind | labels beside `profile` | what |", "|---|---|---|---|"]
+    for metric in METRICS:
+        lines.append(f"| `{metric.name}` | {metric.kind} | {', '.join(f'`{label}`' for label in metric.labels)} | {metric.help} |")
+    return "\n".join(lines)
+
+
 DRAWN: Mapping[str, Callable[[], str]] = {
     "docs/reference/config.md": config_table,
     "docs/reference/errors.md": error_table,
     "docs/reference/cli.md": command_sections,
     "docs/reference/python.md": python_table,
     "docs/reference/records.md": record_table,
+    "docs/howto/operate.md": metric_table,
     "docs/reference/testing.md": testing_table,
 }
 
