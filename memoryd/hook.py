@@ -18,7 +18,7 @@ PASSED_ON = (
     b"HOME", b"XDG_CONFIG_HOME", b"XDG_DATA_HOME", b"XDG_STATE_HOME", b"MEMORYD_HOME", b"MEMORYD_PROFILE", b"MEMORYD_USER",
     b"MEMORYD_GATE", b"MEMORYD_PRIVATE", b"CLAUDE_PROJECT_DIR", b"CLAUDE_CODE_SKIP_PROMPT_HISTORY",
 )  # fmt: skip
-TOLD = 0.2  # seconds for an event that is no gate, from the start of this file
+TOLD = 0.22  # seconds for an event that is no gate, from the start of this file
 GATED = 26.0  # seconds for a gate, inside the 30 that a host is told
 ASKED = 14.0  # of those the daemon has these; a gate of its own has what is left
 WAITED = 2.0  # a host that does not close our standard input has written its payload by then
@@ -51,7 +51,7 @@ def tell(host: str, event: str) -> int:
     try:
         _signal.signal(_signal.SIGTERM, late)
         _signal.signal(_signal.SIGALRM, late)
-        payload = read_payload(TOLD / 2, TOLD / 2)
+        payload = read_payload(TOLD / 2, TOLD)
         frame = packed(host, event, payload)
         said = ask(frame, TOLD)
         _signal.setitimer(_signal.ITIMER_REAL, 0)
@@ -259,9 +259,9 @@ def raw(text: str) -> bytes:
 # -- the world ---------------------------------------------------------------------------------------------------------------
 
 
-def read_payload(seconds: float, after: float) -> bytes:
-    """Standard input, until its end or as far as it has come in ``seconds``; then the alarm is set to ``after``."""
-    parts = []
+def read_payload(seconds: float, whole: float) -> bytes:
+    """Standard input, until its end or as far as it has come in ``seconds``; then the alarm is set to what is left of ``whole``."""
+    parts, started = [], time.monotonic()
     try:
         _signal.setitimer(_signal.ITIMER_REAL, seconds)
         while part := posix.read(0, 1 << 20):
@@ -271,7 +271,7 @@ def read_payload(seconds: float, after: float) -> bytes:
             raise
     except OSError:
         pass
-    _signal.setitimer(_signal.ITIMER_REAL, after)
+    _signal.setitimer(_signal.ITIMER_REAL, whole - (time.monotonic() - started))
     return b"".join(parts)
 
 

@@ -10,10 +10,14 @@ if TYPE_CHECKING:
     from memoryd_hooks._host_claude import ClaudeHost
     from memoryd_hooks._host_codex import CodexHost
     from memoryd_hooks._host_gemini import GeminiHost
+    from memoryd_hooks._sources import ClaudeSource, CodexSource, OpenAISource
 
     claude: Claude
     codex: Codex
     gemini: Gemini
+    claude_source: ClaudeSource
+    codex_source: CodexSource
+    openai_source: OpenAISource
     claude_host: ClaudeHost
     codex_host: CodexHost
     gemini_host: GeminiHost
@@ -23,6 +27,9 @@ _HOMES = {
     "claude": ("_claude", "Claude"),
     "codex": ("_codex", "Codex"),
     "gemini": ("_gemini", "Gemini"),
+    "claude_source": ("_sources", "ClaudeSource"),
+    "codex_source": ("_sources", "CodexSource"),
+    "openai_source": ("_sources", "OpenAISource"),
     "claude_host": ("_host_claude", "ClaudeHost"),
     "codex_host": ("_host_codex", "CodexHost"),
     "gemini_host": ("_host_gemini", "GeminiHost"),

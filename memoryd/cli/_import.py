@@ -22,21 +22,61 @@ if TYPE_CHECKING:
 
 
 @command(name="import")
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True), default="-")
+@click.argument("given", metavar="[SOURCE] [PATH]...", nargs=-1)
 @click.option("--all-users", is_flag=True, help="Take in a file that was exported with --all-users.")
+@click.option("--dry-run", is_flag=True, help="Of a SOURCE: only count what would be taken in.")
 @pass_options
-def import_(options: Options, file: Path, all_users: bool) -> None:
-    """Take in what `memoryd export` wrote, from FILE (default: standard input): with ids, times and order.
+def import_(options: Options, given: tuple[str, ...], all_users: bool, dry_run: bool) -> None:
+    """Take in what `memoryd export` wrote, from a file (default: standard input): with ids, times and order.
 
     The file is read once before anything is kept: where a line is wrong, it is named and nothing is imported.  Events that
     are here already are passed over, so that the same import again adds nothing, and one that was killed is just run
     again.  With --user, a file about somebody else is refused.
 
+    With a SOURCE, take in what an agent program has kept of its own, as --user's: claude (such as ~/.claude/projects), codex
+    (~/.codex/sessions), openai-json (lists of messages), hermes, hermes-memory.  What is here already is passed over.
+
     \b
     Examples:
       memoryd import ada.jsonl
+      memoryd import claude ~/.claude/projects --dry-run
       memoryd import --all-users < everything.jsonl
     """
+    from memoryd.hosts import source_names
+
+    if given and given[0] in source_names():
+        return _import_history(options, given[0], [Path(path) for path in given[1:]], dry_run)
+    if dry_run or len(given) > 1:
+        problem = "--dry-run is for a SOURCE" if dry_run else f"{given[0]!r} is no SOURCE ({', '.join(source_names())})"
+        raise click.UsageError(f"{problem}; an export is one file")
+    return _import_export(options, Path(given[0] if given else "-"), all_users)
+
+
+def _import_history(options: Options, name: str, paths: list[Path], dry_run: bool) -> None:
+    from memoryd.hosts import find_source, import_history
+
+    if not paths:
+        raise click.UsageError(f"say where: memoryd import {name} PATH; it takes {find_source(name).help}")
+    found, source = loaded(options), find_source(name)
+    with progress("importing") as told:
+        done = import_history(
+            found.home, found.profile, found.config, source, paths, user=options.user_name, dry_run=dry_run, on_progress=told
+        )
+    if not dry_run:
+        with busy("indexing"):
+            run(options, _projected)
+    if options.json:
+        write_json({**to_json(done), "dry_run": dry_run})
+        return
+    rest = done.events - done.added - done.kept_out
+    write_line(
+        f"{'would import' if dry_run else 'imported'} {done.added} of {done.events} events"
+        + (f"; {rest} are here already" if rest else "")
+        + (f"; {done.kept_out} are kept out of memory" if done.kept_out else "")
+    )
+
+
+def _import_export(options: Options, file: Path, all_users: bool) -> None:
     from memoryd.runtime import import_events
 
     found = loaded(options)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from memoryd.hosts._edit import read_text as read_text
     from memoryd.hosts._gate_main import gate_main as gate_main
     from memoryd.hosts._gate_main import spool_main as spool_main
+    from memoryd.hosts._import import TakenIn as TakenIn
+    from memoryd.hosts._import import import_history as import_history
     from memoryd.hosts._install import check_python as check_python
     from memoryd.hosts._install import find_host as find_host
     from memoryd.hosts._install import host_names as host_names
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
     from memoryd.hosts._sources import source_names as source_names
     from memoryd.hosts._spool import has_spool as has_spool
     from memoryd.hosts._transcript import read_lines as read_lines
+    from memoryd.hosts._turns import Said as Said
+    from memoryd.hosts._turns import turns_in as turns_in
     from memoryd.wire import HookCall as HookCall
     from memoryd.wire import HookReply as HookReply
 
@@ -68,6 +72,7 @@ _NAMES = {
     "_dialect": ("SILENT", "Dialect", "Heard", "Kind", "Row", "find_dialect"),
     "_gate_main": ("gate_main", "spool_main"),
     "_edit": ("in_file", "plan_drop", "plan_put", "read_text"),
+    "_import": ("TakenIn", "import_history"),
     "_install": ("check_python", "find_host", "host_names", "load_hosts", "make_place"),
     "_jsonc": ("append_json", "drop_json", "parse_json", "put_json"),
     "_port": ("Change", "Check", "CheckState", "GateCapability", "Host", "HostInfo", "Place", "Plan"),
@@ -75,6 +80,7 @@ _NAMES = {
     "_sources": ("Source", "find_source", "import_id", "source_names"),
     "_spool": ("has_spool",),
     "_transcript": ("read_lines",),
+    "_turns": ("Said", "turns_in"),
 }
 _HOMES = {name: f"memoryd.hosts.{module}" for module, names in _NAMES.items() for name in names}
 _HOMES |= dict.fromkeys(("HookCall", "HookReply"), "memoryd.wire")

@@ -7,6 +7,7 @@ the hook program.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 import attrs
@@ -101,6 +102,7 @@ class Dialect(Protocol):
         ...
 
 
+@lru_cache(maxsize=16)
 def find_dialect(name: str) -> Dialect:
     """The dialect of that name; raises :class:`~memoryd.errors.InvalidInput` where none is installed."""
     from importlib.metadata import entry_points

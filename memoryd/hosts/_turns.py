@@ -7,8 +7,9 @@ becomes a turn without a user text.  Every turn has an id made of its first reco
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from typing import Any, TypeVar
 
 import attrs
 
@@ -17,7 +18,7 @@ from memoryd.hosts._dialect import Dialect, Row
 from memoryd.hosts._state import Place
 from memoryd.hosts._transcript import Line, read_lines
 
-__all__ = ["Said", "Taker", "take_turns"]
+__all__ = ["Said", "Taker", "take_turns", "turns_in"]
 
 
 @attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
@@ -184,6 +185,41 @@ def take_turns(
     if taker.take(read_lines(path, taker.place.offset)) and settled:
         taker.settle(said)
     return taker.place
+
+
+Where = TypeVar("Where")
+
+
+def turns_in(dialect: Dialect, path: str, where: Callable[[Mapping[str, Any]], Where], agent: str = "") -> Iterator[tuple[Said, Where]]:
+    """Every turn of a whole transcript, and what ``where`` says of the record that it begins with.
+
+    Raises :class:`~memoryd.errors.InvalidInput` where the file cannot be read.
+    """
+    found: list[Said] = []
+    places: dict[str, Where] = {}
+
+    def keep(said: Said) -> bool:
+        found.append(said)
+        return True
+
+    taker = Taker(dialect, keep, lambda text: "", Place(path=path), agent)
+    for line in read_lines(path):
+        row = dialect.row(line.record) if line.record is not None else None
+        if row is not None and row.kind in ("user", "assistant", "sidechain") and line.record is not None:
+            places[row.id] = where(line.record)
+        taker.take([line])
+        yield from _drained(found, places)
+    taker.settle("")
+    yield from _drained(found, places)
+
+
+def _drained(found: list[Said], places: dict[str, Where]) -> Iterator[tuple[Said, Where]]:
+    for said in found:
+        yield said, places[said.id]
+    if found:
+        for id in list(places)[:-1]:  # the last one may begin the next turn
+            del places[id]
+    found.clear()
 
 
 def _valid(place: Place, path: str) -> Place:

@@ -46,6 +46,13 @@ class Intake:
                     added += self._append(row)
         return added
 
+    def count_new(self, rows: Sequence[tuple[Event, bytes | None]]) -> int:
+        """How many of ``rows`` :meth:`add` would append; nothing is written."""
+        with self._journal.lock:
+            self._look()
+            ids = {event.event_id for event, key in rows if key is None or self._connection.one(SQL["by_turn_key"], (key,)) is None}
+            return sum(self._connection.one(SQL["known_seq"], (event_id,)) is None for event_id in ids)
+
     def _append(self, row: tuple[bytes, bytes | None, int, int, bytes]) -> bool:
         appended = self._connection.one(SQL["append_once"], row)
         if appended is None:  # another event has its turn_id

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from memoryd.runtime._door import open_runtime as open_runtime
     from memoryd.runtime._export import Exported as Exported
     from memoryd.runtime._export import export_events as export_events
+    from memoryd.runtime._export import opened_log as opened_log
     from memoryd.runtime._exports import known_backups as known_backups
     from memoryd.runtime._exports import note_backup as note_backup
     from memoryd.runtime._import import Imported as Imported
@@ -40,6 +41,7 @@ _HOMES = {
     "FoundBackend": "_discover",
     "Exported": "_export",
     "export_events": "_export",
+    "opened_log": "_export",
     "known_backups": "_exports",
     "note_backup": "_exports",
     "Imported": "_import",
