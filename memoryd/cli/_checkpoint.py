@@ -1,7 +1,8 @@
-"""``memoryd checkpoint``: create, list, show, restore, verify."""
+"""``memoryd checkpoint``: create, list, show, restore, read, verify."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import click
 from memoryd.cli._group import Options, command, pass_options, shared
 from memoryd.cli._output import busy, missing, plain, table, to_json, when, write_bytes, write_json, write_line
 from memoryd.cli._session import innermost, loaded, opened_gate, run
+from memoryd.core import row_text
 from memoryd.errors import CheckpointBlocked, ConfigError, StoreError
 
 if TYPE_CHECKING:
@@ -200,6 +202,62 @@ def _print_rows(options: Options, restored: Restored) -> None:
         write_bytes(b"".join(row + b"\n" for row in rows))
 
 
+@command(name="read")
+@click.argument("id")
+@click.option("--range", "wanted", metavar="A:B", default="1:", show_default=True, help="Messages A to B, counted from 1; -20: the last 20.")
+@pass_options
+def read(options: Options, id: str, wanted: str) -> int:
+    """Print messages of a checkpoint word for word, each under its number and role; a forgotten one says so.
+
+    \b
+    Examples:
+      memoryd checkpoint read 5f1c0e6a --range -20:
+      memoryd checkpoint read 5f1c0e6a --range 12:18 --json
+    """
+
+    async def work(runtime: Runtime) -> Restored:
+        return await runtime.restore(id)
+
+    span = _span(wanted)
+    rows = run(options, work).rows
+    first, last, _ = slice(span[0], span[1]).indices(len(rows))
+    chosen = [(number + 1, None if rows[number] is None else json.loads(rows[number] or b"")) for number in range(first, last)]
+    if options.json:
+        write_json({"messages": [{"number": number, "message": message} for number, message in chosen], "of": len(rows)})
+        return 0
+    for number, message in chosen:
+        write_line(f"--- {number} {_role(message)}")
+        write_line(plain(_said(message)))
+    return 0
+
+
+def _span(wanted: str) -> tuple[int | None, int | None]:
+    """``A:B`` counted from 1, both included, as Python counts."""
+    first, colon, last = wanted.partition(":")
+    try:
+        begin, end = int(first or 1), int(last) if last else None
+    except ValueError:
+        raise click.BadParameter("expected A:B, such as 12:18, 12: or -20:", param_hint="--range") from None
+    if not colon:
+        end = begin
+    stop = None if end in (None, -1) else end + 1 if end < 0 else end
+    return (begin if begin < 0 else max(0, begin - 1)), stop
+
+
+def _role(message: object) -> str:
+    if isinstance(message, dict) and message.get("is_summary"):
+        return "summary"
+    return plain(str(message.get("role") or "row")) if isinstance(message, dict) else "forgotten" if message is None else "row"
+
+
+def _said(message: object) -> str:
+    if not isinstance(message, dict):
+        return message if isinstance(message, str) else ""
+    tools = message.get("tools")
+    called = [f"({', '.join(map(str, tools))})"] if isinstance(tools, list) and tools else []
+    return "\n".join(filter(None, [row_text(message.get("content")), *called]))
+
+
 @command(name="verify")
 @click.argument("id", required=False)
 @pass_options
@@ -226,5 +284,5 @@ def verify(options: Options, id: str | None) -> int:
     return 0 if found.ok else 1
 
 
-for sub in (create, list_checkpoints, show, restore, verify):
+for sub in (create, list_checkpoints, show, restore, read, verify):
     checkpoint.add_command(sub)
