@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from importlib.util import find_spec
 from typing import Protocol
 
@@ -39,6 +40,9 @@ def command(options: CommonOptions) -> None:
     """
     if find_spec("mcp") is None:
         raise ConfigError("mcp: the package mcp is not installed: pip install 'memoryd[mcp]'")
-    from memoryd_mcp._server import serve  # the SDK takes a second or two to import
+    gc.disable()  # half a thousand modules of the SDK: looking through them for garbage is a sixth of the time
+    from memoryd_mcp._server import serve
 
+    gc.freeze()
+    gc.enable()
     serve(options.home, options.profile_name, options.user_name, options.session or "mcp")
