@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from memoryd.connect import connect as connect
     from memoryd.core import Accepted as Accepted
     from memoryd.core import Config as Config
     from memoryd.core import Context as Context
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from memoryd.runtime import open_runtime as open_runtime
 
 _DOORS = {
+    "memoryd.connect": ("connect",),
     "memoryd.core": (
         "Accepted", "Config", "Context", "Drained", "Forgotten", "Hit", "Memory", "MemoryVersion", "Recall", "Receipt",
         "Restored", "Scope", "Status", "Stored", "Verification", "current_scope", "scope",
@@ -42,7 +44,7 @@ _DOORS = {
     "memoryd.runtime": ("Runtime", "open_runtime"),
 }  # fmt: skip
 _HOMES = {name: module for module, names in _DOORS.items() for name in names}
-_MODULES = ("aio", "blocking", "errors", "evaluate", "testing", "tool")
+_MODULES = ("aio", "blocking", "client", "errors", "evaluate", "testing", "tool")
 
 __all__ = ["__version__", *sorted(_HOMES)]
 

@@ -72,7 +72,7 @@ def _archive(options: Options, file: Path, host: str, trigger: str) -> Receipt:
         async def work(runtime: Runtime) -> Receipt:
             return await runtime.checkpoint(rows, host=host, trigger=trigger, source=source)
 
-        return run(options, work, session=_SESSION)
+        return run(options, work, session=_SESSION, here=True)  # the gate needs the local disk only
     except (CheckpointBlocked, ConfigError):
         raise
     except Exception as error:  # noqa: BLE001 - what nobody thought of is a refusal too

@@ -65,6 +65,7 @@ class Options:
     user: str | None = None
     session: str | None = None
     json: bool = False
+    require_daemon: bool = False
 
     @property
     def profile_name(self) -> str:
@@ -95,6 +96,7 @@ def shared(function: Function) -> Function:
     """Adds the common options; they may stand before or after the name of a command."""
     for add in (
         click.option("--json", is_flag=True, expose_value=False, callback=_keep, help="JSON on stdout, for programs."),
+        click.option("--require-daemon", is_flag=True, expose_value=False, callback=_keep, help="Fail where no daemon answers."),
         click.option("--session", metavar="NAME", expose_value=False, callback=_keep, help="The thread of a conversation."),
         click.option("--user", metavar="NAME", expose_value=False, callback=_keep, help="Whose memory [$MEMORYD_USER, default]."),
         click.option("--profile", metavar="NAME", expose_value=False, callback=_keep, help="Which home [$MEMORYD_PROFILE, default]."),

@@ -1,10 +1,10 @@
-"""Opens a runtime, or the gate alone, for one command, under the scope that the common options say."""
+"""Opens the memory for one command, through the daemon or here, or the gate alone, under the scope that the common options say."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import attrs
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memoryd.runtime import Runtime
     from memoryd.settings import Loaded
 
-__all__ = ["innermost", "loaded", "opened_gate", "run"]
+__all__ = ["innermost", "loaded", "opened_gate", "run", "take_in_hooks"]
 
 T = TypeVar("T")
 
@@ -40,12 +40,13 @@ def innermost(error: BaseException) -> BaseException:
     return error
 
 
-def run(options: Options, work: Callable[[Runtime], Awaitable[T]], *, session: str | None = None) -> T:
-    """``work`` with an open runtime, in a loop of its own.  ``session`` is the scope's session where the options give none."""
+def run(options: Options, work: Callable[[Runtime], Awaitable[T]], *, session: str | None = None, here: bool = False) -> T:
+    """``work`` with an open memory, in a loop of its own.  ``session`` is the scope's session where the options give none; ``here``
+    opens it in this process unless ``--require-daemon`` insists."""
     import trio
 
     async def main() -> T:
-        async with _opened(options, session) as runtime:
+        async with _opened(options, session, here) as runtime:
             return await work(runtime)
 
     # an interruption between two checkpoints would leave the runtime half-way through its own opening or closing
@@ -53,13 +54,16 @@ def run(options: Options, work: Callable[[Runtime], Awaitable[T]], *, session: s
 
 
 @asynccontextmanager
-async def _opened(options: Options, session: str | None) -> AsyncIterator[Runtime]:
+async def _opened(options: Options, session: str | None, here: bool) -> AsyncIterator[Runtime]:
+    from memoryd.client import Client
+    from memoryd.connect import connect
     from memoryd.core import scope
-    from memoryd.runtime import open_runtime
 
     found = loaded(options)
-    async with open_runtime(home=found.home, profile=found.profile, config=found.config) as runtime:
-        await _take_in_hooks(runtime)
+    use: Literal["require", "never"] | None = "require" if options.require_daemon else "never" if here else None
+    async with connect(found.home, found.profile, found.config, daemon=use) as runtime:
+        if not isinstance(runtime, Client):  # the daemon does it itself
+            await _take_in_hooks(runtime)
         with scope(user=options.user_name, session=options.session if options.session is not None else session):
             yield runtime
 
@@ -79,6 +83,17 @@ async def _take_in_hooks(runtime: Runtime) -> None:
 
     if has_spool(runtime.home):
         await ingest_hooks(runtime.home, opened)
+
+
+def take_in_hooks(options: Options) -> None:
+    """Before a command that reads the log without a runtime: what hooks have spooled is part of it."""
+    from memoryd.hosts import has_spool
+
+    async def nothing_else(runtime: Runtime) -> None:
+        pass
+
+    if has_spool(loaded(options).home):
+        run(options, nothing_else)
 
 
 @contextmanager

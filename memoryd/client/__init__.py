@@ -8,10 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from memoryd.client._attempts import AWAY as AWAY
+    from memoryd.client._attempts import Attempts as Attempts
     from memoryd.client._line import Held as Held
     from memoryd.client._trio import Client as Client
 
 _HOMES = {
+    "AWAY": "_attempts",
+    "Attempts": "_attempts",
     "Held": "_line",
     "Client": "_trio",
 }

@@ -21,11 +21,11 @@ from memoryd.errors import (
 )
 from memoryd.wire import METHODS
 
-__all__ = ["OPENING", "Attempts", "is_outage", "new_event_id", "not_archived", "too_large"]
+__all__ = ["AWAY", "OPENING", "Attempts", "is_outage", "new_event_id", "not_archived", "too_large"]
 
 OPENING = 10.0  # seconds that a daemon may take to open a profile
 _SLACK = 2.0  # seconds beyond the runtime's own deadline until the answer has to be here
-_AWAY = 3.0  # seconds that a daemon may be away, as in a restart, before a call gives up
+AWAY = 3.0  # seconds that a daemon may be away, as in a restart, before a call gives up
 _FIRST, _LAST = 0.02, 0.5  # seconds between tries
 
 
@@ -44,11 +44,11 @@ class Attempts:
 
     def __init__(self, method: str, arguments: Mapping[str, Any], deadlines: Mapping[str, float], after: int, now: float) -> None:
         self._method = METHODS[method]
-        self._after = after
         self._delay = _FIRST
         self._away_until: float | None = None
         self._tries = 0
-        self._event_id = new_event_id() if self._method.again == "by event id" else None
+        self.after = after
+        self.event_id = new_event_id() if self._method.again == "by event id" else None
         self._silence = self._allowed(arguments, deadlines) + _SLACK
         self.until = now + self._silence
 
@@ -61,20 +61,20 @@ class Attempts:
     def common(self) -> dict[str, Any]:
         """What to send beside the arguments, this time."""
         self._tries += 1
-        if self._event_id is None:
+        if self.event_id is None:
             return {}
-        return {"event_id": self._event_id} if self._tries == 1 else {"event_id": self._event_id, "retry": self._after}
+        return {"event_id": self.event_id} if self._tries == 1 else {"event_id": self.event_id, "retry": self.after}
 
     def heard(self, now: float) -> None:
         """The daemon is at work: its silence begins anew."""
         self.until = max(self.until, now + self._silence)
 
-    def failed(self, error: MemorydError, now: float) -> float:
-        """Seconds until the next try.  Raises ``error`` where there is none."""
+    def delay_after(self, error: MemorydError, now: float) -> float | None:
+        """Seconds until the next try, or None where there is none."""
         if self._away_until is None:
-            self._away_until = now + _AWAY
+            self._away_until = now + AWAY
         if not is_outage(error) or now + self._delay > min(self.until, self._away_until):
-            raise error
+            return None
         delay, self._delay = self._delay, min(self._delay * 2, _LAST)
         return delay
 

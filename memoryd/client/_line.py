@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from memoryd.client._attempts import OPENING, is_outage, new_event_id
+from memoryd.client._attempts import AWAY, OPENING, is_outage, new_event_id
 from memoryd.client._link import Link
 from memoryd.errors import ClosedError, DeadlineExceeded, JournalUnavailable, MemorydError
 
@@ -55,11 +55,15 @@ class Held:
 class Line(Generic[A]):
     """``connect(timeout)`` opens a link; ``accepted(state, seq, event_id, reason)`` builds the answer.  Any thread may call.
 
+    ``on_away()`` is called on the thread that sends, again and again while the daemon is away for longer than a restart takes.
     The link belongs to the caller that has the lock while nothing is held, else to the thread that sends.
     """
 
-    def __init__(self, connect: Callable[[float], Link], accepted: Callable[..., A], most: int = _MOST) -> None:
+    def __init__(
+        self, connect: Callable[[float], Link], accepted: Callable[..., A], *, on_away: Callable[[], None] | None = None, most: int = _MOST
+    ) -> None:
         self._connect = connect
+        self._on_away = on_away
         self._accepted = accepted
         self._most = most
         self._lock = threading.Condition()
@@ -181,8 +185,14 @@ class Line(Generic[A]):
                 delay = _FIRST
             except MemorydError:
                 self._drop_link()
+                self._tell_away()
                 self._hurry.wait(delay)
                 delay = min(2 * delay, _LAST)
+
+    def _tell_away(self) -> None:
+        since = self.away_since
+        if self._on_away is not None and since is not None and time.monotonic() - since > AWAY:
+            self._on_away()
 
     def _send_some(self, link: Link) -> None:
         """One window: sent in one go, answered one by one."""
@@ -196,16 +206,17 @@ class Line(Generic[A]):
             except MemorydError as error:
                 if is_outage(error) or isinstance(error, DeadlineExceeded):
                     raise
-                self._settle(item, error)  # too large, or nested too deeply
+                self.settle_as(item, error)  # too large, or nested too deeply
         while sent:
             for answer in link.answers(until):
                 item_sent = sent.pop(answer.id, None) if answer.id is not None else None
                 if answer.error is not None and is_outage(answer.error):
                     raise answer.error
                 if item_sent is not None:
-                    self._settle(item_sent, answer.error if answer.error is not None else answer.value)
+                    self.settle_as(item_sent, answer.error if answer.error is not None else answer.value)
 
-    def _settle(self, item: Held, result: A | MemorydError) -> None:
+    def settle_as(self, item: Held, result: A | MemorydError) -> None:
+        """``result`` is what became of ``item``."""
         with self._lock:
             if self._held.pop(item.event_id, None) is not None:
                 self._bytes -= item.size
@@ -250,7 +261,7 @@ class Line(Generic[A]):
             self._closed = True
             sender = self._sender
         self._hurry.set()
-        if sender is not None:
+        if sender is not None and sender is not threading.current_thread():
             sender.join(_ANSWER)
         with self._lock:
             self._drop_link()

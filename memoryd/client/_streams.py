@@ -11,7 +11,6 @@ import trio
 from memoryd.client._attempts import OPENING, Attempts, too_large
 from memoryd.client._link import Place, away, check_peer
 from memoryd.errors import ClosedError, ConnectionLost, DaemonError, DaemonUnavailable, MemorydError
-from memoryd.journal import DeadLetter
 from memoryd.wire import Answer, Caller, Progress, dump, load, make_record
 
 __all__ = ["Streams", "new_caller"]
@@ -22,6 +21,8 @@ _CHUNK = 65_536
 
 def _make(name: str, fields: Mapping[str, Any]) -> Any:
     if name == "DeadLetter":
+        from memoryd.journal import DeadLetter  # not above: it loads SQLite, which a client has no other use for
+
         known = {field.name for field in attrs.fields(DeadLetter)}
         return DeadLetter(**{field: value for field, value in fields.items() if field in known})
     return make_record(name, fields)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
@@ -35,12 +35,13 @@ from memoryd.core import (
     Verification,
 )
 from memoryd.errors import ClosedError, DaemonError, DeadlineExceeded, NotDurable
-from memoryd.journal import DeadLetter
 from memoryd.settings import load_config, resolve_home, resolve_socket
+
+if TYPE_CHECKING:
+    from memoryd.journal import DeadLetter
 
 __all__ = ["Client"]
 
-T = TypeVar("T")
 When = datetime | float | str | None
 
 
@@ -49,7 +50,8 @@ class Client:
 
     Plain methods may be called from any thread.  Calls go over connections of their own, so that a slow one delays no other; a cancelled
     call ends its connection, and with it the work in the daemon.  Opening raises :class:`~memoryd.errors.DaemonUnavailable` where no
-    daemon answers.  ``config`` is what this process knows of the profile's configuration.
+    daemon answers.  ``config`` is what this process knows of the profile's configuration; ``on_away`` is called on a thread while turns
+    are held and the daemon is away.
     """
 
     def __init__(
@@ -59,12 +61,13 @@ class Client:
         config: Config | None = None,
         *,
         socket: str | os.PathLike[str] | None = None,
+        on_away: Callable[[], None] | None = None,
     ) -> None:
         place = Place(str(resolve_socket(socket)), str(resolve_home(home)), profile)
         self._place = place
         self._config = config
         self._streams = Streams(place)
-        self._line: Line[Accepted] = Line(lambda timeout: Link(place, new_caller, timeout), Accepted)
+        self._line: Line[Accepted] = Line(lambda timeout: Link(place, new_caller, timeout), Accepted, on_away=on_away)
         self._welcome: Mapping[str, Any] = {}
         self._pid = os.getpid()
 
@@ -113,7 +116,7 @@ class Client:
 
     async def _call(self, method: str, arguments: Mapping[str, Any], on_progress: Callable[[int, int], None] | None = None) -> Any:
         attempts = Attempts(method, arguments, self._welcome.get("deadlines", {}), self._line.last_seq, trio.current_time())
-        scope = scope_now({}) or None
+        scope = self._scope() or None
         wants = True if method == "verify" else None
         while True:
             try:
@@ -125,10 +128,27 @@ class Client:
             except (DaemonError, ClosedError) as error:
                 if self._streams.closed:
                     raise
-                await trio.sleep(attempts.failed(error, trio.current_time()))
+                delay = attempts.delay_after(error, trio.current_time())
+                if delay is None:
+                    return await self._away(error, method, arguments, attempts, on_progress)
+                await trio.sleep(delay)
+
+    async def _away(
+        self,
+        error: Exception,
+        method: str,
+        arguments: Mapping[str, Any],
+        attempts: Attempts,
+        on_progress: Callable[[int, int], None] | None,
+    ) -> Any:
+        """The daemon could not be asked, however often."""
+        raise error
 
     def _accept(self, method: str, arguments: Mapping[str, Any]) -> Accepted:
-        return self._line.accept(method, arguments, scope_now({}))
+        return self._line.accept(method, arguments, self._scope())
+
+    def _scope(self) -> dict[str, Any]:
+        return scope_now({})
 
     # -- plain ----------------------------------------------------------------------------------------------------------------
 
@@ -145,14 +165,14 @@ class Client:
         return self._accept("sync_turn", turn_arguments(user, assistant, messages, turn_id, created_at))
 
     def queue_prefetch(self, query: str) -> None:
-        self._line.tell("queue_prefetch", {"query": query}, scope_now({}))
+        self._line.tell("queue_prefetch", {"query": query}, self._scope())
 
     def mark_session(self, mark: str, data: Mapping[str, Any] | None = None) -> Accepted:
         return self._accept("mark_session", {"mark": mark, "data": data})
 
     def dead_letters(self) -> list[DeadLetter]:
         """A plain call, which waits for the daemon's answer up to 2 s."""
-        found: list[DeadLetter] = self._line.ask("dead_letters", {}, scope_now({}))
+        found: list[DeadLetter] = self._line.ask("dead_letters", {}, self._scope())
         return found
 
     # -- calls ------------------------------------------------------------------------------------------------------------------

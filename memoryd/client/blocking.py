@@ -198,7 +198,10 @@ class Client:
             except (DaemonError, ClosedError) as error:
                 if here.closed:
                     raise
-                time.sleep(attempts.failed(error, time.monotonic()))
+                delay = attempts.delay_after(error, time.monotonic())
+                if delay is None:
+                    raise
+                time.sleep(delay)
 
     def _turn(self, method: str, arguments: Mapping[str, Any]) -> Any:
         return self._here().line.accept(method, arguments, scope_now(_own_scope.get()))

@@ -104,8 +104,11 @@ class DeliveryConfig(Value):
 
 @attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class DaemonConfig(Value):
-    """`memoryd serve`: what one daemon allows."""
+    """The daemon: who goes through it, and what one allows."""
 
+    use: str = setting(
+        "auto", Choice(("auto", "require", "never")), "commands and connect(): the daemon if it is up (auto), nothing else, or not at all"
+    )
     frame_bytes: int = setting(16 * _MIB, Whole(64 * _KIB), "bytes of one request; a longer one ends its connection")
     in_flight: int = setting(64, Whole(1, 10_000), "slow calls of one connection at once; one more is told to come again")
     connections: int = setting(1024, Whole(16, 100_000), "connections at once; above, the one that is silent for longest is closed")
