@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 # hundreds of child processes: let them find compiled modules
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# a shell starts what it puts in the background with interruptions ignored: tests that send one would wait for ever
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
