@@ -46,11 +46,11 @@ def doctor(options: Options, host: str | None, all_profiles: bool) -> int:
 
 
 async def _examine(options: Options, host: str | None, all_profiles: bool) -> list[Finding]:
-    from memoryd.doctor import examine, profile_names
+    from memoryd.doctor import examine
     from memoryd.settings import resolve_home
 
     home = resolve_home(options.home)
-    profiles = profile_names(home) if all_profiles else (options.profile_name,)
+    profiles = None if all_profiles else (options.profile_name,)
     return [finding async for finding in examine(home, profiles, host)]
 
 

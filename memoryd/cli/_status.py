@@ -12,7 +12,7 @@ import attrs
 import click
 
 from memoryd.cli._group import Options, command, pass_options
-from memoryd.cli._output import error_object, plain, to_json, write_bytes, write_json, write_line
+from memoryd.cli._output import plain, to_json, write_bytes, write_json, write_line
 from memoryd.cli._session import run
 from memoryd.cli._state import exit_code
 from memoryd.cli._told import tell_around, tell_profile
@@ -22,6 +22,7 @@ from memoryd.errors import MemorydError
 if TYPE_CHECKING:
     from memoryd.core import State, Status
     from memoryd.doctor import DaemonSeen, HostSeen
+    from memoryd.maintain import Profile
     from memoryd.runtime import Runtime
 
 _EVERY = 2.0
@@ -45,14 +46,15 @@ def status(options: Options, watch: bool, all_profiles: bool) -> int:
       memoryd status --all-profiles
       memoryd status --watch
     """
-    from memoryd.doctor import profile_names, see_daemon, see_hosts
+    from memoryd.doctor import see_daemon, see_hosts
+    from memoryd.maintain import list_profiles
     from memoryd.settings import resolve_home
 
     home = resolve_home(options.home)
     hosts = see_hosts(home)
     while True:
         found: Sequence[Status | _Unread]
-        found = [_try(options, name) for name in profile_names(home)] if all_profiles else [_look(options)]
+        found = [_try(options, profile) for profile in list_profiles(home)] if all_profiles else [_look(options)]
         state = worst_state(one.state for one in found)
         if watch and sys.stdout.isatty():
             write_bytes(_CLEAR)
@@ -67,7 +69,7 @@ class _Unread:
     """A profile whose state cannot be read at all."""
 
     profile: str
-    error: MemorydError
+    problem: str
     state: State = "broken"
 
 
@@ -79,12 +81,14 @@ def _look(options: Options) -> Status:
     return run(options, work)
 
 
-def _try(options: Options, profile: str) -> Status | _Unread:
+def _try(options: Options, profile: Profile) -> Status | _Unread:
     """One profile that cannot be opened hides none of the others."""
+    if profile.problem:
+        return _Unread(profile.name, profile.problem)
     try:
-        return _look(attrs.evolve(options, profile=profile))
+        return _look(attrs.evolve(options, profile=profile.name))
     except MemorydError as error:
-        return _Unread(profile, error)
+        return _Unread(profile.name, str(error))
 
 
 def _tell(
@@ -103,7 +107,7 @@ def _tell(
         return
     for one in found:
         if isinstance(one, _Unread):
-            write_line(f"broken  profile {plain(one.profile)}  {plain(str(one.error))}")
+            write_line(f"broken  profile {plain(one.profile)}  {plain(one.problem)}")
         else:
             tell_profile(one, _served_by(one))
         write_line("")
@@ -112,7 +116,7 @@ def _tell(
 
 def _as_json(one: Status | _Unread) -> dict[str, Any]:
     if isinstance(one, _Unread):
-        return {"state": one.state, "profile": one.profile, **error_object(one.error)}
+        return {"state": one.state, "profile": one.profile, "problem": one.problem}
     return {**to_json(one), "served_by": _served_by(one)}
 
 

@@ -107,8 +107,8 @@ class StoreStatus(Value):
 
 @attrs.frozen(slots=True, eq=False, repr=False)
 class StageStatus(Value):
-    """How long one stage takes: the milliseconds that half and 95 % of its latest calls stayed below (within 10 %).  ``calls`` and
-    ``total_ms`` are sums since open."""
+    """How long one stage takes: the milliseconds that half and 95 % of its latest 512 calls took at most.  ``calls`` and ``total_ms``
+    are sums since open."""
 
     name: str
     calls: int = 0

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from memoryd.doctor._daemon import see_daemon as see_daemon
     from memoryd.doctor._hosts import HostSeen as HostSeen
     from memoryd.doctor._hosts import see_hosts as see_hosts
-    from memoryd.doctor._profiles import profile_names as profile_names
     from memoryd.doctor._run import Finding as Finding
     from memoryd.doctor._run import examine as examine
     from memoryd.doctor._verdict import state_of as state_of
@@ -18,7 +17,6 @@ _HOMES = {
     "see_daemon": "_daemon",
     "HostSeen": "_hosts",
     "see_hosts": "_hosts",
-    "profile_names": "_profiles",
     "Finding": "_run",
     "examine": "_run",
     "state_of": "_verdict",

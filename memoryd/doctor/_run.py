@@ -21,10 +21,13 @@ from memoryd.doctor._stores import clock, leftovers, stores, write_ahead_logs
 from memoryd.doctor._verdict import broken, fine
 from memoryd.errors import MemorydError
 from memoryd.hosts import Check
+from memoryd.maintain import list_profiles
 from memoryd.runtime import make_gate, open_runtime
 from memoryd.store import ProfileStore, open_profile, profile_directory
 
 __all__ = ["Finding", "examine"]
+
+_RESTORE = "restore the last backup: memoryd restore FILE"
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)
@@ -35,8 +38,9 @@ class Finding(Value):
     check: Check
 
 
-async def examine(home: Path, profiles: Iterable[str], host: str | None = None) -> AsyncIterator[Finding]:
-    """Every check as it is made, with ``host`` only those of that agent program.  Never raises what a check is about.
+async def examine(home: Path, profiles: Iterable[str] | None = None, host: str | None = None) -> AsyncIterator[Finding]:
+    """Every check as it is made, of ``profiles`` or all there are; with ``host`` only those of that agent program.  Never raises what a
+    check is about.
 
     Raises :class:`ConfigError` where there is no such host.
     """
@@ -44,12 +48,16 @@ async def examine(home: Path, profiles: Iterable[str], host: str | None = None) 
         for check in await trio.to_thread.run_sync(host_checks, host, home):
             yield Finding("", check)
         return
-    names = tuple(profiles)
+    there = list_profiles(home) if profiles is None else ()
+    names = [profile.name for profile in there if not profile.problem] if profiles is None else list(profiles)
     config, _ = read_settings(home, names[0] if names else "default")
     for check in [*machine(), daemon(), *plugins(home), *hosts(home)]:
         yield Finding("", check)
     async for check in _home(home, config):
         yield Finding("", check)
+    for profile in there:
+        if profile.problem:
+            yield Finding(profile.name, broken("profile", profile.problem, _RESTORE))
     for name in names:
         config, settings = read_settings(home, name)
         yield Finding(name, settings)
@@ -83,7 +91,7 @@ async def _profile(home: Path, name: str, config: Config) -> AsyncIterator[Check
     try:
         store = open_profile(home, name)
     except MemorydError as error:
-        yield broken("profile", str(error), "restore the last backup: memoryd restore FILE")
+        yield broken("profile", str(error), _RESTORE)
         return
     for check in await _taken("archive", lambda: _archived(store, config)):
         yield check

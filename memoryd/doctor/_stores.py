@@ -135,9 +135,10 @@ def leftovers(directory: Path) -> Iterator[Check]:
         yield doubtful("spool", f"{len(waiting)} spool files wait in {waiting[0].parent}", "check the log: the next open takes them in")
     else:
         yield fine("spool", "nothing waits")
-    copies = [path for path in sorted(directory.glob("*.backup")) if now_micros() - path.stat().st_mtime_ns // 1000 > _OLD]
+    beside = [*directory.glob("*.backup"), *directory.glob("quarantine/*"), *directory.parent.glob(f"{directory.name}.before-*")]
+    copies = [path for path in sorted(beside) if now_micros() - path.stat().st_mtime_ns // 1000 > _OLD]
     if copies:
         names = ", ".join(path.name for path in copies)
-        said = f"{len(copies)} copies from before an upgrade are older than 30 days ({names}); they keep what was forgotten since"
-        yield doubtful("old-copies", said, f"delete them: rm '{copies[0]}'" + (" ..." if copies[1:] else ""))
+        said = f"{len(copies)} copies of an upgrade, repair or restore are older than 30 days ({names}); they keep what was forgotten since"
+        yield doubtful("old-copies", said, f"delete them: rm -r '{copies[0]}'" + (" ..." if copies[1:] else ""))
 

@@ -102,6 +102,8 @@ class Reading:
 
     async def _projected(self, member: Member, backend: HistoryBackend, query: Query) -> list[Hit] | None:
         """None where the projection cannot answer; status says why."""
+        if not member.is_open:
+            return None
         try:
             hits = await backend.recall(query)
         except MemorydError as error:

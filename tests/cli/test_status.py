@@ -75,7 +75,7 @@ def test_every_profile_and_a_broken_one_hides_no_other(memoryd: Any, private_hom
     done = memoryd("status", "--all-profiles", "--json")
     assert (done.code, done.json["state"]) == (1, "broken")
     assert {one["profile"]: one["state"] for one in done.json["profiles"]} == {"default": "broken", "third": "ok", "work": "broken"}
-    assert "profile.key" in next(one for one in done.json["profiles"] if one["profile"] == "work")["error"]["message"]
+    assert "profile.key" in next(one for one in done.json["profiles"] if one["profile"] == "work")["problem"]
     text = memoryd("status", "--all-profiles").out
     assert "ok  profile third" in text
     assert "broken  profile work" in text

@@ -14,8 +14,8 @@ import trio
 
 import memoryd
 from memoryd.core import Accepted
-from memoryd.errors import MemorydError
-from memoryd.store import Options, connect, open_profile
+from memoryd.errors import BackendTransient, MemorydError
+from memoryd.store import Options, connect, open_profile, profile_directory
 
 DEADLINES = dict.fromkeys(("prefetch", "recall", "retrieve", "query", "store", "flush", "drain", "close", "exit", "checkpoint"), 0.3)
 Call = Callable[[memoryd.Runtime], Any]
@@ -187,3 +187,35 @@ async def test_recall_reads_the_log_itself_while_the_projection_cannot_be_opened
             with trio.fail_after(30):
                 while (await rt.recall("zebra")).stale:
                     await trio.sleep(0.05)
+
+
+@pytest.mark.parametrize("part", ["whole", "index"])
+async def test_a_damaged_memory_answers_at_once_from_the_log_and_names_the_remedy(tmp_path: Path, part: str) -> None:
+    config = {"logging": {"level": "off"}, "deadlines": dict.fromkeys(DEADLINES, 600.0)}
+    async with memoryd.open_runtime(tmp_path, config=config) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            rt.sync_turn("zebra one", "ok")
+            await rt.store("city", "Oslo")
+            await rt.drain()
+    path = profile_directory(tmp_path, "default") / "memory.db"
+    if part == "whole":
+        path.write_bytes(b"\xa5" * path.stat().st_size)
+    else:
+        other = connect(path, Options())
+        other.run("DELETE FROM fts_data WHERE id > 10")
+        other.close()
+    with trio.fail_after(60):  # far below every deadline: nobody waits for what will not come
+        async with memoryd.open_runtime(tmp_path, config=config, on_bug="contain") as rt:
+            with memoryd.scope(user="ada", session="s1"):
+                rt.sync_turn("zebra two", "ok")
+                found = await rt.recall("zebra")
+                assert sorted(hit.text for hit in found) == ["zebra one", "zebra two"]
+                assert found.stale
+                status = await rt.status()
+                assert (status.state, status.backends[0].last_error) == ("broken", "StoreCorrupt")
+                assert any("memoryd repair" in note for note in status.notes)
+                if part == "whole":
+                    with pytest.raises(BackendTransient, match="memoryd repair"):
+                        await rt.retrieve("city")
+                    assert await rt.catch_up(600) == 3
+                    assert not await rt.drain()

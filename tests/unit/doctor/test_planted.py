@@ -18,7 +18,7 @@ import pytest
 
 import memoryd
 from memoryd.core import BackendStatus, Config, GateStatus, LogStatus, Status
-from memoryd.doctor import examine, profile_names, state_of
+from memoryd.doctor import examine, state_of
 from memoryd.doctor._disk import disk, file_system
 from memoryd.doctor._living import living
 from memoryd.doctor._machine import sqlite
@@ -181,10 +181,12 @@ async def test_every_profile_and_a_broken_one_hides_no_other(tmp_path: Path) -> 
             with memoryd.scope(user="u", session="s"):
                 rt.sync_turn("x", "y")
     (profile_directory(tmp_path, "a") / "profile.key").unlink()
-    assert profile_names(tmp_path) == ("a", "b")
-    found = [finding async for finding in examine(tmp_path, profile_names(tmp_path))]
-    states = {name: state_of(f.check for f in found if f.profile == name) for name in ("a", "b")}
-    assert states == {"a": "broken", "b": "ok"}
+    nameless = tmp_path / "profiles/abcdefghijklmnopqrstuvwxyz"
+    nameless.mkdir(mode=0o700)
+    (nameless / "profile.json").touch(0o600)
+    found = [finding async for finding in examine(tmp_path)]
+    states = {name: state_of(f.check for f in found if f.profile == name) for name in {f.profile for f in found} - {""}}
+    assert states == {"a": "broken", "b": "ok", nameless.name: "broken"}
 
 
 async def test_events_of_the_future_are_found(tmp_path: Path) -> None:

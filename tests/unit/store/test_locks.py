@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.errors import StoreLocked
-from memoryd.store import Connection, Options, connect, lock_holder
+from memoryd.store import Connection, Options, connect, lock_holder, lock_readers
 from memoryd.testing import CrashChild
 
 HOLD = """
@@ -82,3 +82,19 @@ def test_lines_of_the_kernel_are_read_right(connection: Connection, tmp_path: Pa
 def test_a_system_that_does_not_tell_is_fine(connection: Connection, tmp_path: Path) -> None:
     assert lock_holder(connection.path, tmp_path / "none") is None
     assert lock_holder(tmp_path / "none.db") is None
+
+
+@on_linux
+def test_those_who_read_are_named_while_they_do(store: Path, tmp_path: Path) -> None:
+    script = tmp_path / "read.py"
+    script.write_text(HOLD.replace("transaction():", 'transaction("DEFERRED"):\n    connection.all("SELECT count(*) FROM sqlite_master")'))
+    connection = connect(store, Options(busy_ms=5))
+    assert lock_readers(store) == ()
+    with CrashChild([script, store]) as one, CrashChild([script, store]) as two:
+        one.wait_for(1)
+        two.wait_for(1)
+        assert lock_readers(store) == tuple(sorted((one.pid, two.pid)))
+        assert lock_holder(store) is None
+    assert lock_readers(store) == ()
+    assert lock_readers(store, tmp_path / "no-such-table") == ()
+    connection.close()
