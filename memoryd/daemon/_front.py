@@ -18,16 +18,16 @@ from memoryd.daemon._pool import Pool
 from memoryd.daemon._talk import Conversation
 from memoryd.errors import InvalidInput
 from memoryd.log import Log
-from memoryd.runtime import Runtime
 from memoryd.wire import Call, Greeting, HookCall, HookReply, Welcome, config_fingerprint
 
 if TYPE_CHECKING:
     from memoryd.daemon._server import Server
+    from memoryd.runtime import Runtime
 
 __all__ = ["AnswerHook", "Front", "OpenProfile", "Place"]
 
 Place: TypeAlias = tuple[Path, str]
-OpenProfile: TypeAlias = Callable[[Path | None, str], AbstractAsyncContextManager[Runtime]]
+OpenProfile: TypeAlias = "Callable[[Path | None, str], AbstractAsyncContextManager[Runtime]]"
 """``open_profile(home, profile)``: the runtime for the length of a block; home None is the daemon's own."""
 
 AnswerHook: TypeAlias = Callable[[HookCall, OpenProfile], Awaitable[HookReply]]

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 import trio
 
 from memoryd.errors import ClosedError, DeadlineExceeded, MemorydError
 from memoryd.log import Log
-from memoryd.runtime import Runtime
+
+if TYPE_CHECKING:
+    from memoryd.runtime import Runtime
 
 __all__ = ["Opener", "Pool"]
 
-Opener: TypeAlias = Callable[[Path, str], AbstractAsyncContextManager[Runtime]]
+Opener: TypeAlias = "Callable[[Path, str], AbstractAsyncContextManager[Runtime]]"
 
 _WAIT = 5.0  # seconds that a call waits for room where every open profile is in use
 _LOOK = 0.05

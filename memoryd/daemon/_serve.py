@@ -60,16 +60,35 @@ async def _serve(
     front.server = server
     async with trio.open_nursery() as edge:
         port = None if metrics is None else await edge.start(serve_metrics, *metrics, _renderer(pool))
-        edge.start_soon(_keep_hooks, home, front.open_profile, log)
-        gc.collect()
-        gc.freeze()  # what is loaded now stays: no collection need look at it again
-        await server.run(lambda: ready(str(claim.path), port))
+
+        def serving() -> None:
+            ready(str(claim.path), port)
+            edge.start_soon(_go_on, home, front.open_profile, log)
+
+        await server.run(serving)
         edge.cancel_scope.cancel()
 
 
+async def _go_on(home: Path, open_profile: OpenProfile, log: Log) -> None:
+    """What is done while the first client is on its way, and from then on: load what it will need, take in what hooks have spooled."""
+    _load_runtime()
+    while True:
+        try:
+            await _keep_hooks(home, open_profile, log)
+        except Exception as error:  # noqa: BLE001 - the edge of a child: clients are served all the same
+            log.error("hooks.crashed", error=type(error).__name__)
+            await trio.sleep(60)
+
+
+def _load_runtime() -> None:
+    from memoryd.runtime import OpenRuntime  # noqa: F401
+
+    gc.collect()
+    gc.freeze()  # what is loaded now stays: no collection need look at it again
+
+
 async def _keep_hooks(home: Path, open_profile: OpenProfile, log: Log) -> None:
-    """Take in what hook programs spooled while no daemon answered them, now and whenever there is something again."""
-    from memoryd.hosts import keep_hooks  # the gate's parts, which no other client needs
+    from memoryd.hosts import keep_hooks
 
     await keep_hooks(home, open_profile, lambda error: log.warning("hooks.spool_waits", error=type(error).__name__))
 

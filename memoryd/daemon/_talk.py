@@ -38,6 +38,7 @@ class Conversation:
         self._connection = Connection(frame=front.limits.frame_bytes, in_flight=_ANY)
         self._place: tuple[Path, str] | None = None
         self._waiting: deque[Call] = deque()
+        self._starting = False
         self._running = 0
 
     @property
@@ -106,11 +107,12 @@ class Conversation:
     # -- calls ------------------------------------------------------------------------------------------------------------------
 
     def _call(self, call: Call) -> bytes:
-        if call.method.quick and not self._waiting:
+        if call.method.quick and not self._starting:
             target = self._target(call)
             if target is not None:
                 return self._quick(call, target)
-        if not self._waiting:
+        if not self._starting:
+            self._starting = True
             self._line.hold()
             self._line.nursery.start_soon(self._start_waiting)
         self._waiting.append(call)
@@ -131,14 +133,14 @@ class Conversation:
     async def _start_waiting(self) -> None:
         """Let what waits begin, one after the other."""
         while self._waiting:
-            call = self._waiting[0]
+            call = self._waiting.popleft()
             if not call.method.quick and self._running >= self._front.limits.in_flight:
                 problem = DaemonBusy(f"{self._running} slow calls of this connection are not answered yet")
                 self._line.send(self._connection.fail(call, problem))
             else:
                 self._running += 1
                 await self._line.nursery.start(self._slow, call)
-            self._waiting.popleft()
+        self._starting = False
         self._line.release()
 
     async def _slow(self, call: Call, *, task_status: trio.TaskStatus[None]) -> None:
