@@ -19,10 +19,11 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from memoryd import __version__
+from memoryd.connect import connect
 from memoryd.core import Config, scope
 from memoryd.errors import CheckpointNotFound, MemorydError
-from memoryd.runtime import Runtime, open_runtime
-from memoryd.settings import load_config
+from memoryd.runtime import Runtime
+from memoryd.settings import load_config, resolve_socket
 from memoryd_mcp._arguments import Arguments
 from memoryd_mcp._resources import TEMPLATES, Listed, list_resources, read_resource
 from memoryd_mcp._tools import NO_SIGNAL, TOOLS, Tool
@@ -55,6 +56,9 @@ def serve(home: str | None, profile: str, user: str, session: str) -> None:
 
 
 def _quick(config: Config) -> Config:
+    """Where a daemon is up it closes the memory at its leisure, and has to see the configuration as it is."""
+    if resolve_socket().exists():
+        return config
     closing = min(config.deadlines.close, _CLOSING)
     return attrs.evolve(config, deadlines=attrs.evolve(config.deadlines, close=closing))
 
@@ -76,7 +80,7 @@ class _Session:
 
 
 async def _serve(session: _Session) -> None:
-    async with open_runtime(home=session.home, profile=session.profile, config=session.config) as runtime:
+    async with connect(session.home, session.profile, session.config) as runtime:
         server = _server(runtime, session)
         async with stdio_server(cast("anyio.AsyncFile[str]", _lines(0))) as (received, sent):
             await server.run(received, sent, server.create_initialization_options())
