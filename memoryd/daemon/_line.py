@@ -16,7 +16,7 @@ from trio.lowlevel import wait_readable, wait_writable
 
 __all__ = ["Line", "Talk"]
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 14
 _HIGH = 1 << 20  # bytes of replies that wait, above which no further request is read
 _SWEEP = 64 << 20
 
