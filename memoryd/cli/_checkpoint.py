@@ -204,7 +204,7 @@ def _print_rows(options: Options, restored: Restored) -> None:
 
 @command(name="read")
 @click.argument("id")
-@click.option("--range", "wanted", metavar="A:B", default="1:", show_default=True, help="Messages A to B, counted from 1; -20: the last 20.")
+@click.option("--range", "wanted", metavar="A:B", default="1:", show_default=True, help="Which, counted from 1; -20: for the last 20.")
 @pass_options
 def read(options: Options, id: str, wanted: str) -> int:
     """Print messages of a checkpoint word for word, each under its number and role; a forgotten one says so.

@@ -9,7 +9,7 @@ import click
 
 from memoryd.cli._group import Options, command, pass_options
 from memoryd.cli._output import plain, progress, to_json, write_json, write_line
-from memoryd.cli._session import loaded
+from memoryd.cli._session import loaded, take_in_hooks
 
 
 @command(name="export")
@@ -30,6 +30,7 @@ def export(options: Options, file: Path, all_users: bool) -> None:
     """
     from memoryd.runtime import export_events
 
+    take_in_hooks(options)
     found = loaded(options)
     user = None if all_users else options.user_name
     to_stdout = str(file) == "-"

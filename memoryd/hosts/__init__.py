@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memoryd.hosts._answer import answer_hook as answer_hook
-    from memoryd.hosts._answer import ingest_hooks as ingest_hooks
-    from memoryd.hosts._answer import keep_hooks as keep_hooks
     from memoryd.hosts._apply import Applied as Applied
     from memoryd.hosts._apply import Done as Done
     from memoryd.hosts._apply import apply_plan as apply_plan
@@ -35,6 +33,8 @@ if TYPE_CHECKING:
     from memoryd.hosts._gate_main import spool_main as spool_main
     from memoryd.hosts._import import TakenIn as TakenIn
     from memoryd.hosts._import import import_history as import_history
+    from memoryd.hosts._ingest import ingest_hooks as ingest_hooks
+    from memoryd.hosts._ingest import keep_hooks as keep_hooks
     from memoryd.hosts._install import check_python as check_python
     from memoryd.hosts._install import find_host as find_host
     from memoryd.hosts._install import host_names as host_names
@@ -66,13 +66,14 @@ if TYPE_CHECKING:
     from memoryd.wire import HookReply as HookReply
 
 _NAMES = {
-    "_answer": ("answer_hook", "ingest_hooks", "keep_hooks"),
+    "_answer": ("answer_hook",),
     "_apply": ("Applied", "Done", "apply_plan", "backups_of", "foresee"),
     "_consent": ("IGNORE_FILE", "Consent", "Pause", "consent", "excluded_by", "pause", "read_pauses", "resume", "was_paused"),
     "_dialect": ("SILENT", "Dialect", "Heard", "Kind", "Row", "find_dialect"),
     "_gate_main": ("gate_main", "spool_main"),
     "_edit": ("in_file", "plan_drop", "plan_put", "read_text"),
     "_import": ("TakenIn", "import_history"),
+    "_ingest": ("ingest_hooks", "keep_hooks"),
     "_install": ("check_python", "find_host", "host_names", "load_hosts", "make_place"),
     "_jsonc": ("append_json", "drop_json", "parse_json", "put_json"),
     "_port": ("Change", "Check", "CheckState", "GateCapability", "Host", "HostInfo", "Place", "Plan"),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, closing, suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
-import attrs
 import msgspec
 import trio
 
@@ -18,21 +17,20 @@ from memoryd.hosts._capsule import capsule
 from memoryd.hosts._dialect import SILENT, find_dialect, refused_blindly
 from memoryd.hosts._gate import answer_gate, archive_quietly
 from memoryd.hosts._record import NotRecorded, record_turns
-from memoryd.hosts._spool import claim_spool, has_spool, spool_allowed
+from memoryd.hosts._spool import spool_allowed
 from memoryd.hosts._state import States
 from memoryd.hosts._summary import summary_in
 from memoryd.runtime import Runtime
 from memoryd.store import open_profile
 from memoryd.wire import HookCall, HookReply
 
-__all__ = ["OpenProfile", "answer_hook", "ingest_hooks", "keep_hooks"]
+__all__ = ["OpenProfile", "answer_call", "answer_hook"]
 
 OpenProfile: TypeAlias = Callable[[Path | None, str], AbstractAsyncContextManager[Runtime]]
 """``open_profile(home, profile)``: the runtime for the length of a block; home None is that of the process."""
 
 GATE_S = 13.0  # the hook program waits 14, then runs a gate of its own
 PROMPT_S = 0.12
-SPOOL_S = 15.0
 
 
 async def answer_hook(call: HookCall, open_profile: OpenProfile) -> HookReply:
@@ -41,23 +39,27 @@ async def answer_hook(call: HookCall, open_profile: OpenProfile) -> HookReply:
         dialect = find_dialect(call.host)
     except InvalidInput as error:
         return refused_blindly(call.event, f"memoryd: {error}")
-    heard = understood(call, dialect)
-    if heard.heard.kind == "gate":
-        return await trio.to_thread.run_sync(answer_gate, heard, GATE_S)
-    if heard.heard.problem or heard.heard.kind == "other":
+    return await answer_call(understood(call, dialect), open_profile)
+
+
+async def answer_call(call: Call, open_profile: OpenProfile) -> HookReply:
+    """As :func:`answer_hook`, for a call that is understood."""
+    if call.heard.kind == "gate":
+        return await trio.to_thread.run_sync(answer_gate, call, GATE_S)
+    if call.heard.problem or call.heard.kind == "other":
         return SILENT
     try:
-        async with open_profile(heard.home, heard.profile) as runtime:
-            return await _tell(runtime, heard)
+        async with open_profile(call.home, call.profile) as runtime:
+            return await _tell(runtime, call)
     except (MemorydError, NotRecorded) as error:
         if not isinstance(error, InvalidInput):  # what is wrong with the file will not be right later
-            await trio.to_thread.run_sync(_put_back, heard, call)
+            await trio.to_thread.run_sync(_put_back, call)
         return SILENT
 
 
-def _put_back(heard: Call, call: HookCall) -> None:
+def _put_back(call: Call) -> None:
     with suppress(OSError, MemorydError):
-        spool_allowed(heard, call)
+        spool_allowed(call)
 
 
 async def _tell(runtime: Runtime, call: Call) -> HookReply:
@@ -108,38 +110,3 @@ async def _rebrief(runtime: Runtime, call: Call) -> HookReply:
     rows = [msgspec.json.decode(row) if row is not None else None for row in restored.rows]
     text = capsule(rows, id, marker=marker, budget=budget, summary=summary)
     return call.dialect.inject(call.event, text) if text else SILENT
-
-
-async def ingest_hooks(home: Path, open_profile: OpenProfile) -> int:
-    """Take in what hook programs spooled in ``home`` while nobody answered; how many calls that were.
-
-    What cannot be recorded now is spooled again.  Safe in several processes at once.
-    """
-    count = 0
-    for file in await trio.to_thread.run_sync(lambda: list(claim_spool(home))):
-        with closing(file):
-            calls = await trio.to_thread.run_sync(file.calls)
-            for call in calls:
-                await _take_in(call, home, open_profile)
-            late = await trio.to_thread.run_sync(file.finish)
-            for call in late:
-                await _take_in(call, home, open_profile)
-            count += len(calls) + len(late)
-    return count
-
-
-async def keep_hooks(home: Path, open_profile: OpenProfile, failed: Callable[[Exception], None]) -> None:
-    """Take in what is spooled in ``home``, for ever; ``failed`` is told of an error, and it is tried again."""
-    while True:
-        try:
-            if has_spool(home):
-                await ingest_hooks(home, open_profile)
-        except (OSError, MemorydError) as error:
-            failed(error)
-        await trio.sleep(SPOOL_S)
-
-
-async def _take_in(call: HookCall, home: Path, open_profile: OpenProfile) -> None:
-    here = attrs.evolve(call, environment={**call.environment, "MEMORYD_HOME": str(home)})
-    with suppress(MemorydError):
-        await answer_hook(here, open_profile)

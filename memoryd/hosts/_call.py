@@ -30,6 +30,7 @@ class Call(Value):
     heard: Heard
     cwd: str
     environment: Mapping[str, str] = attrs.field(repr=False)
+    frame: HookCall = attrs.field(repr=False)
     unrecorded: str = ""
     home_here: Path | None = None
 
@@ -67,5 +68,6 @@ def understood(call: HookCall, dialect: Dialect) -> Call:
     else:
         heard = dialect.hear(call.event, payload, call.environment)
     return Call(
-        dialect=dialect, host=dialect.name, event=call.event, heard=heard, cwd=heard.cwd or call.cwd, environment=call.environment
-    )
+        dialect=dialect, host=dialect.name, event=call.event, heard=heard, cwd=heard.cwd or call.cwd, environment=call.environment,
+        frame=call,
+    )  # fmt: skip

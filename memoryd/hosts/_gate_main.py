@@ -67,7 +67,7 @@ def spool_main() -> int:
     call = HookCallReader().receive(sys.stdin.buffer.read())
     if call is not None:
         with suppress(OSError, MemorydError):
-            spool_allowed(understood(call, find_dialect(call.host)), call)
+            spool_allowed(understood(call, find_dialect(call.host)))
     return 0
 
 

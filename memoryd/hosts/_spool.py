@@ -46,11 +46,11 @@ def append_spool(home: Path, call: HookCall) -> None:
         os.close(descriptor)
 
 
-def spool_allowed(heard: Call, call: HookCall) -> None:
+def spool_allowed(call: Call) -> None:
     """Put ``call`` back, where the settings let anything of it be written.  Blocking; raises OSError and the configuration's errors."""
-    loaded = load_config(heard.home, heard.profile, environ=heard.environ_here)
-    if not why_unrecorded(heard, loaded.config, loaded.home):
-        append_spool(loaded.home, call)
+    loaded = load_config(call.home, call.profile, environ=call.environ_here)
+    if not why_unrecorded(call, loaded.config, loaded.home):
+        append_spool(loaded.home, call.frame)
 
 
 @attrs.define(slots=True, eq=False, repr=False)

@@ -66,6 +66,8 @@ class Taker:
         self._agent = agent
         self._open: _Open | None = None
         self._end = place.offset
+        self._heard: set[int] = set()  # what any answer read so far says, and of the last message all parts
+        self._group, self._message = "", ""
 
     def take(self, lines: Iterable[Line]) -> bool:
         """False where a turn could not be recorded: :attr:`place` is before it then."""
@@ -83,7 +85,7 @@ class Taker:
         if turn is None:
             return True
         known, last = _squeezed("".join(turn.answers)), _squeezed(said)
-        is_late = bool(last) and not known.endswith(last)
+        is_late = bool(last) and not known.endswith(last) and hash(last) not in self._heard
         if is_late and turn.taken and not turn.fresh:
             is_late = False  # nothing new in the file: this says again, or belongs to a turn that the file does not have yet
         if not self._emit(said if is_late else ""):
@@ -124,6 +126,9 @@ class Taker:
             return False
         assert self._open is not None
         self._open.answers.append(row.text)
+        self._message = _squeezed(row.text) if not row.group or row.group != self._group else self._message + _squeezed(row.text)
+        self._group = row.group
+        self._heard |= {hash(self._message), hash(_squeezed(row.text))}
         return True
 
     def _aside(self, row: Row, start: int) -> bool:
