@@ -155,7 +155,10 @@ def test_forget(memoryd: Run) -> None:
 def test_status_and_dead(memoryd: Run) -> None:
     record(memoryd, "one", "two")
     found = memoryd("status", "--json").json
-    assert set(found) == {"state", "profile", "home", "directory", "log", "backends", "gate", "tasks", "notes"}
+    assert set(found) == {
+        "state", "profile", "home", "directory", "log", "backends", "gate", "tasks", "notes", "stores", "stages", "queues",
+        "pid", "version", "opened_at", "served_by", "daemon", "hosts",
+    }  # fmt: skip
     assert (found["state"], found["log"]["head"]) == ("ok", 2)
     assert found["backends"][0]["label"] == "local (SQLite)"
     assert "local (SQLite) ok" in memoryd("status").out
