@@ -115,10 +115,10 @@ class Archive:
         with self._writing:
             return erase(self._files, erasure)
 
-    def erased_marks(self) -> list[ErasedMark]:
+    def erased_marks(self) -> tuple[ErasedMark, ...]:
         """Everything that stays erased here, for :meth:`erase_marked` of another copy."""
         with self._reading:
-            return erased_marks(self._files)
+            return tuple(erased_marks(self._files))
 
     def erase_marked(self, marks: Iterable[ErasedMark]) -> int:
         """Erase what stays erased in another copy of this archive; the number of rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import attrs
@@ -96,18 +96,19 @@ class Chain:
     def _follow(self, batch: Batch) -> Batch:
         done, contents = 0, b"".join(batch.contents)
         while done < len(batch):
-            page, count = self._best_child(contents[done * DIGEST_SIZE :])
+            page, count = self._best_child(contents[done * DIGEST_SIZE :], batch.data[done:] if self.files.retired else ())
             if not count:
                 break
             self._followed = page, count
             done += count
         return batch.after(done)
 
-    def _best_child(self, contents: bytes) -> tuple[int, int]:
-        """The page after this position that has the most of ``contents``, and how many of its rows agree."""
-        children = self._children()
+    def _best_child(self, contents: bytes, rows: Sequence[bytes]) -> tuple[int, int]:
+        """The page after this position that has the most of ``contents``, and how many of its rows agree.  ``rows`` are their bytes,
+        where some may have been erased under an earlier key."""
+        children, retired = self._children(), self.files.retired
         self._seen = tuple(page for page, _ in children)
-        agreeing = ((common_rows(stored, contents), page) for page, stored in children)
+        agreeing = ((common_rows(stored, retired.seen_as(stored, contents, rows) if rows else contents), page) for page, stored in children)
         count, page = max(agreeing, default=(0, 0))
         return page, count
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 
 from memoryd.checkpoint._pages import Digests, Page
+from memoryd.checkpoint._retired import Retired
 from memoryd.errors import StoreCorrupt
 from memoryd.store import Connection, Options, ProfileStore, Schema, connect, load_queries, prepare
 
@@ -29,6 +30,7 @@ class Files:
     reader: Connection
     sql: Mapping[str, str]
     digests: Digests
+    retired: Retired
 
     def close(self) -> None:
         for connection in (self.reader, self.proof, self.writer):
@@ -47,7 +49,10 @@ def open_files(profile: ProfileStore, path: Path, vfs: str | None) -> Files:
             connection.close()
         raise
     writer, proof, reader = opened
-    return Files(path, writer, proof, reader, load_queries("memoryd.checkpoint"), Digests.of(profile.key))
+    sql = load_queries("memoryd.checkpoint")
+    marks = reader.all(sql["all_marks"]) if profile.earlier else ()
+    retired = Retired(profile.key, profile.earlier, frozenset(mark for _, mark in marks))
+    return Files(path, writer, proof, reader, sql, Digests.of(profile.key), retired)
 
 
 def read_page(connection: Connection, sql: Mapping[str, str], number: int) -> Page:

@@ -413,6 +413,11 @@ class Journal:
             return None
         return self._entry(*row)
 
+    def known_turn_key(self, keys: Sequence[bytes]) -> bytes:
+        """The first of ``keys`` that an event of the log has, else the first."""
+        with self._read_lock:
+            return next((key for key in keys if self._reader.one(SQL["by_turn_key"], (key,)) is not None), keys[0])
+
     def oldest_after(self, seq: int) -> int | None:
         """When the first event after ``seq`` was accepted (its ``at``), or None where there is none."""
         with self._read_lock:

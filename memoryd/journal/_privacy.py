@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from memoryd.core import keyed
+from collections.abc import Sequence
+
+from memoryd.core import keyed, retired_forms
 from memoryd.errors import ScopeConflict, StoreError
 from memoryd.journal._journal import SQL, Journal
 
@@ -14,9 +16,10 @@ _CACHE = 10_000
 class Privacy:
     """``settle`` answers the session's value and raises :class:`ScopeConflict` where a call says another."""
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, earlier: Sequence[bytes] = ()) -> None:
         self._journal: Journal | None = None
         self._key = key
+        self._earlier = earlier
         self._known: dict[tuple[str, str], bool] = {}
         self._unwritten: dict[tuple[str, str], bool] = {}
 
@@ -47,17 +50,25 @@ class Privacy:
 
     def _stored(self, user: str, session: str, private: bool) -> bool:
         assert self._journal is not None
-        name = keyed(self._key, "session", _bytes(user), _bytes(session))
+        names = self._names(user, session)
         with self._journal.lock:
             connection = self._journal.connection
             try:
-                row = connection.one(SQL["privacy"], (name,))
+                row = next((row for name in names if (row := connection.one(SQL["privacy"], (name,))) is not None), None)
                 if row is None:
-                    connection.run(SQL["settle_privacy"], (name, int(private)))
+                    connection.run(SQL["settle_privacy"], (names[0], int(private)))
             except StoreError:  # locked or full: the value holds in this process, and is written at the next chance
                 self._unwritten[user, session] = private
                 return private
         return private if row is None else bool(row[0])
+
+    def _names(self, user: str, session: str) -> list[bytes]:
+        """What stands for the session, first as it is written now, then as it may have been before the key was renewed."""
+
+        def name(key: bytes) -> bytes:
+            return keyed(key, "session", _bytes(user), _bytes(session))
+
+        return [name(self._key), *retired_forms(self._key, self._earlier, name)]
 
     def write_pending(self) -> None:
         """Write what could not be written at first sight; a store error leaves it pending."""

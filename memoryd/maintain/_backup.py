@@ -46,6 +46,8 @@ def back_up(home: Path, profile: str, config: Config, target: Path, on_progress:
     path = Path(os.path.realpath(target))
     if path.exists() and not path.is_file():
         raise InvalidInput("file", f"{path} is there and is no file")
+    if not path.parent.is_dir():
+        raise InvalidInput("file", f"there is no directory {path.parent}")
     with os_errors(path), staging(path.parent, DRAFT) as folder:
         parts = folder / "parts"
         private_directory(parts)

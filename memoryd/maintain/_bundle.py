@@ -66,7 +66,7 @@ def _add(tar: tarfile.TarFile, name: str, source: IO[bytes], size: int | None, t
     info.size = len(source.getbuffer()) if size is None and isinstance(source, io.BytesIO) else size or 0
     info.mode = 0o600
     info.mtime = int(datetime.now(UTC).timestamp())
-    tar.addfile(info, _Telling(source, told))  # type: ignore[arg-type]
+    tar.addfile(info, _Telling(source, told))
 
 
 class _Telling:

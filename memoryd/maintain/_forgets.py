@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias
 
 import attrs
 
@@ -13,60 +13,73 @@ from memoryd.checkpoint import Archive, ErasedMark
 from memoryd.core import Erased, Event, Forget, Turn, Value
 from memoryd.errors import MemorydError
 from memoryd.journal import ErasePlan, Intake, Journal, Limits
+from memoryd.maintain._identity import read_log_place
 from memoryd.maintain._salvage import salvaged_log
 from memoryd.runtime import now_micros
 from memoryd.store import ProfileStore
 
 __all__ = ["Forgets", "apply_forgets", "read_forgets"]
 
-T = TypeVar("T")
-
 
 @attrs.frozen(slots=True, eq=False, repr=False)
 class Forgets(Value):
-    """``events``: tombstones, each with the ids of what it means.  ``marks``: what stays erased in the archive."""
+    """``events``: tombstones, each with the ids of what it means (empty ones for those that cannot be read) in the log's ``epoch``.
+    ``marks``: what stays erased in the archive."""
 
     events: tuple[tuple[Forget, tuple[bytes, ...]], ...] = ()
+    epoch: str = ""
     marks: tuple[ErasedMark, ...] = ()
     key: bytes = attrs.field(default=b"", repr=False)
 
 
 def read_forgets(profile: ProfileStore, scratch: Path) -> tuple[Forgets, tuple[str, ...]]:
     """Every forget that ``profile`` knows, as far as it can be read, and what could not be.  ``scratch`` is an own directory."""
-    problems: list[str] = []
+    forgets, problems = Forgets(key=profile.key), []
+    try:
+        events, epoch = _events_of(profile, scratch)
+        forgets = attrs.evolve(forgets, events=events, epoch=epoch)
+    except MemorydError as error:
+        problems.append(str(error))
+    try:
+        forgets = attrs.evolve(forgets, marks=_marks_of(profile))
+    except MemorydError as error:
+        problems.append(str(error))
+    return forgets, tuple(problems)
 
-    def attempt(read: Callable[[], T], otherwise: T) -> T:
-        try:
-            return read()
-        except MemorydError as error:
-            problems.append(str(error))
-            return otherwise
 
-    events = attempt(lambda: _events_of(profile, scratch), ())
-    marks = attempt(lambda: _marks_of(profile), ())
-    return Forgets(events, marks, profile.key), tuple(problems)
+_Events: TypeAlias = tuple[tuple[Forget, tuple[bytes, ...]], ...]
 
 
-def _events_of(profile: ProfileStore, scratch: Path) -> tuple[tuple[Forget, tuple[bytes, ...]], ...]:
-    if not (profile.directory / "log.db").exists():
-        return ()
+def _events_of(profile: ProfileStore, scratch: Path) -> tuple[_Events, str]:
+    log = profile.directory / "log.db"
+    if not log.exists():
+        return (), ""
     try:
         return _read_events(profile)
     except MemorydError:
-        return _read_events(salvaged_log(profile, scratch))
+        events, _ = _read_events(salvaged_log(profile, scratch))
+    try:
+        return events, read_log_place(log)[0]
+    except MemorydError:
+        return events, ""
 
 
-def _read_events(profile: ProfileStore) -> tuple[tuple[Forget, tuple[bytes, ...]], ...]:
+def _read_events(profile: ProfileStore) -> tuple[_Events, str]:
     with opened(profile) as journal:
         forgets = [entry.event for entry in journal.forgets()]
-        return tuple((event, journal.ids_of(event.targets)) for event in forgets if isinstance(event, Forget))
+        events = tuple((event, _ids(journal, event.targets)) for event in forgets if isinstance(event, Forget))
+        return events, journal.epoch
+
+
+def _ids(journal: Journal, seqs: Sequence[int]) -> tuple[bytes, ...]:
+    return tuple(next(iter(journal.ids_of((seq,))), b"") for seq in seqs)
 
 
 def _marks_of(profile: ProfileStore) -> tuple[ErasedMark, ...]:
     if not (profile.directory / "archive.db").exists():
         return ()
     with Archive.open(profile) as archive:
-        return tuple(archive.erased_marks())
+        return archive.erased_marks()
 
 
 @contextmanager
@@ -79,13 +92,17 @@ def opened(profile: ProfileStore) -> Iterator[Journal]:
         journal.close()
 
 
-def apply_forgets(profile: ProfileStore, forgets: Forgets) -> int:
-    """Begin those forgets that ``profile`` does not have yet, and erase the archive; how many those were."""
+def apply_forgets(profile: ProfileStore, forgets: Forgets, epoch: str) -> int:
+    """Begin those forgets that ``profile`` does not have yet, and erase the archive; how many those were.
+
+    In a log that had the ``epoch`` of where they come from the same place means the same event, also one that could not be read there.
+    """
+    same = bool(epoch) and epoch == forgets.epoch
     done = 0
     if forgets.events and (profile.directory / "log.db").exists():
         with opened(profile) as journal:
             intake = Intake(journal)
-            done = sum(_forget(profile, journal, intake, event, targets) for event, targets in forgets.events)
+            done = sum(_forget(profile, journal, intake, *one, same=same) for one in forgets.events)
             intake.close()
     if forgets.marks and forgets.key == profile.key and (profile.directory / "archive.db").exists():
         with Archive.open(profile) as archive:
@@ -93,8 +110,11 @@ def apply_forgets(profile: ProfileStore, forgets: Forgets) -> int:
     return done
 
 
-def _forget(profile: ProfileStore, journal: Journal, intake: Intake, event: Forget, targets: Sequence[bytes]) -> bool:
-    seqs = intake.seqs_of(targets)
+def _forget(
+    profile: ProfileStore, journal: Journal, intake: Intake, event: Forget, ids: Sequence[bytes], *, same: bool
+) -> bool:  # fmt: skip
+    unread = {seq for seq, id in zip(event.targets, ids, strict=True) if not id and same and seq <= journal.last_seq}
+    seqs = tuple(sorted({*intake.seqs_of([id for id in ids if id]), *unread}))
     live = [entry.event for seq in seqs for entry in journal.read(seq - 1, 1) if not isinstance(entry.event, Erased)]
     here = attrs.evolve(event, targets=seqs)
     return intake.forget(here, _plan(profile, here, live))

@@ -114,18 +114,26 @@ def rename_profile(home: Path, old: str, new: str, config: Config) -> Profile:
         draft.mkdir(mode=0o700)
         write_identity(draft, new, profile.instance)
         identity = directory / "profile.json"
-        move_all(directory.parent, [
-            (identity, directory / _WAS), (draft / "profile.json", identity), *_fallback_moves(config, old, new), (directory, target),
-        ])  # fmt: skip
+        around = [(path, _renamed(path, directory, target)) for path in _kept_of(directory)]
+        second = fallback_of(config, old)
+        if second is not None:
+            around += [(path, _renamed(path, second, target)) for path in (second, *_kept_of(second)) if path.is_dir()]
+        named = [(identity, directory / _WAS), (draft / "profile.json", identity)]
+        move_all(directory.parent, [*named, *around, (directory, target)])
         (target / _WAS).unlink(missing_ok=True)
         with suppress(OSError):
             (target / "renamed").rmdir()
     return _look(target)
 
 
-def _fallback_moves(config: Config, old: str, new: str) -> list[tuple[Path, Path]]:
-    second = fallback_of(config, old)
-    return [(second, second.with_name(profile_folder(new)))] if second is not None and second.is_dir() else []
+def _kept_of(directory: Path) -> list[Path]:
+    """What restores and new keys have put aside of a profile, or of its second archive."""
+    return sorted(directory.parent.glob(f"{directory.name}.before-*"))
+
+
+def _renamed(path: Path, old: Path, new: Path) -> Path:
+    """``path``, whose name begins with that of ``old``, named after ``new``."""
+    return path.with_name(new.name + path.name.removeprefix(old.name))
 
 
 def fallback_of(config: Config, name: str) -> Path | None:
@@ -141,15 +149,10 @@ def delete_profile(home: Path, name: str, config: Config) -> int:
     profile = existing(home, name)
     size = _look(profile.directory).bytes
     second = fallback_of(config, name)
-    gone = [discard(profile.directory)]
+    gone = [profile.directory, *_kept_of(profile.directory)]
+    elsewhere = [path for path in (second, *_kept_of(second)) if path.is_dir()] if second is not None else []
     with alone(profile.directory):
-        steps = [(profile.directory, gone[0])]
-        if second is not None and second.is_dir():
-            gone.append(discard(second))
-            steps.append((second, gone[1]))
-        steps += [(kept, discard(kept)) for kept in profile.directory.parent.glob(f"{profile.directory.name}.before-*")]
-        move_all(profile.directory.parent, steps)
-    for path in gone[1:]:
-        shutil.rmtree(path, ignore_errors=True)
-    sweep(profile.directory.parent, DISCARDED)
+        move_all(profile.directory.parent, [(path, discard(path)) for path in (*elsewhere, *gone)])
+    for parent in {path.parent for path in (*elsewhere, *gone)}:
+        sweep(parent, DISCARDED)
     return size

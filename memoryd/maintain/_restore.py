@@ -68,7 +68,8 @@ def restore(
             become(draft, name)
         renew_epoch(draft / "log.db")
         warnings: list[str] = []
-        done = sum(_forget_again(stage, name, one, warnings) for one in (old, _original(home, manifest, name)) if one is not None)
+        known = [one for one in (old, _original(home, manifest, name)) if one is not None]
+        done = sum(_forget_again(stage, name, manifest, one, warnings) for one in known)
         second = take_second(draft, stage, name)
         warnings += settle(stage, name, config, second)
         if name != manifest.name:
@@ -110,10 +111,10 @@ def _original(home: Path, manifest: Manifest, name: str) -> ProfileStore | None:
     return found if found.instance == manifest.instance else None
 
 
-def _forget_again(stage: Path, name: str, knows: ProfileStore, warnings: list[str]) -> int:
+def _forget_again(stage: Path, name: str, manifest: Manifest, knows: ProfileStore, warnings: list[str]) -> int:
     forgets, problems = read_forgets(knows, stage)
     warnings += [f"what was forgotten after the backup may be back: {problem}" for problem in problems]
-    return apply_forgets(open_profile(stage, name), forgets)
+    return apply_forgets(open_profile(stage, name), forgets, manifest.epoch)
 
 
 def _place(home: Path, name: str, draft: Path) -> Path | None:

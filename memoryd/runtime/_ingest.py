@@ -22,10 +22,11 @@ from memoryd.core import (
     given_event,
     keyed,
     new_event_id,
+    retired_forms,
     strip_echo,
     to_micros,
 )
-from memoryd.errors import InvalidInput, JournalUnavailable
+from memoryd.errors import InvalidInput, JournalUnavailable, StoreError
 from memoryd.journal import Journal
 from memoryd.runtime._kernel import Kernel
 from memoryd.runtime._messages import turn_marks
@@ -108,7 +109,7 @@ class Ingest:
             raise InvalidInput("turn", "user and assistant are both empty")
         at = event_time(created_at, self._kernel.clock())
         ids, parts = turn_marks(messages)
-        key = None if turn_id is None else turn_key(self._kernel.profile.key, scope, check_name("turn_id", turn_id))
+        key = None if turn_id is None else self._turn_key(scope, check_name("turn_id", turn_id))
         off = self._off(scope)
         if off is not None:
             return off
@@ -117,6 +118,18 @@ class Ingest:
             if not said and not answered:
                 return _OFF_ECHO
         return self.append(Turn(new_event_id(), scope, at, said, answered, turn_id, ids, parts), key)
+
+    def _turn_key(self, scope: Scope, turn_id: str) -> bytes:
+        """After a change of the profile's key, a turn that was forgotten is still known by what the earlier key made."""
+        profile, journal = self._kernel.profile, self._kernel.journal
+        key = turn_key(profile.key, scope, turn_id)
+        if not profile.earlier or journal is None:
+            return key
+        forms = retired_forms(profile.key, profile.earlier, lambda earlier: turn_key(earlier, scope, turn_id))
+        try:
+            return journal.known_turn_key([key, *forms])
+        except StoreError:  # the append will say so
+            return key
 
     def store(self, key: str, value: str, metadata: Mapping[str, Any] | None, created_at: object = None) -> Accepted:
         scope = self.scope()

@@ -141,7 +141,7 @@ def build_kernel(home: Path, profile: ProfileStore, config: Config, on_bug: OnBu
         gate=make_gate(profile, config, vfs),
         log=Log(config.logging.level, config.logging.format, log_path(home, config.logging.file), profile.name),
         on_bug=on_bug,
-        privacy=Privacy(profile.key),
+        privacy=Privacy(profile.key, profile.earlier),
         members=members,
         bells=bells,
         sync_worker=Worker("memoryd-sync"),

@@ -50,6 +50,9 @@ def snapshot(
         with source.transaction("DEFERRED"), OUTSIDE:
             source.all("SELECT count(*) FROM sqlite_schema")  # from here on it sees no change
             _copy(source, target, mode_of, vfs, on_progress)
+    except BaseException:
+        _remove(target)
+        raise
     finally:
         source.close()
     fsync_directory(target.parent)
