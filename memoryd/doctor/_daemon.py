@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from memoryd.hosts import Check
 from memoryd.settings import resolve_socket
 from memoryd.wire import Answer, Caller, make_record
 
-__all__ = ["DaemonSeen", "daemon", "see_daemon"]
+__all__ = ["DaemonSeen", "daemon", "one_configuration", "see_daemon"]
 
 _SECONDS = 2.0
 
@@ -75,8 +75,7 @@ def _hello(line: socket.socket) -> Mapping[str, Any]:
     raise TimeoutError(f"no answer within {_SECONDS:g} s")
 
 
-def daemon() -> Check:
-    seen = see_daemon()
+def daemon(seen: DaemonSeen) -> Check:
     if not seen.socket:
         return doubtful("daemon", seen.problem, "set MEMORYD_SOCKET to a short path")
     if not seen.running:
@@ -86,3 +85,10 @@ def daemon() -> Check:
     if seen.problem:
         return broken("daemon", f"{seen.socket}: {seen.problem}", "end the process that has this socket and start memoryd serve")
     return fine("daemon", f"process {seen.pid} serves at {seen.socket}, memoryd {seen.version}")
+
+
+def one_configuration(seen: DaemonSeen, answered: int) -> Iterator[Check]:
+    """``answered`` is the process that a call for the profile reached."""
+    if seen.running and not seen.problem and answered != seen.pid:
+        said = f"the daemon (process {seen.pid}) sees another configuration than this program, which therefore opened the memory itself"
+        yield doubtful("one-configuration", said, "give both the same files and MEMORYD_ variables, and restart the daemon")

@@ -8,9 +8,10 @@ from pathlib import Path
 import attrs
 import trio
 
+from memoryd.connect import connect
 from memoryd.core import Config, LoggingConfig, Value
 from memoryd.doctor._archive import archive
-from memoryd.doctor._daemon import daemon
+from memoryd.doctor._daemon import DaemonSeen, daemon, one_configuration, see_daemon
 from memoryd.doctor._disk import disk
 from memoryd.doctor._hosts import host_checks, hosts
 from memoryd.doctor._living import living
@@ -22,7 +23,7 @@ from memoryd.doctor._verdict import broken, fine
 from memoryd.errors import MemorydError
 from memoryd.hosts import Check
 from memoryd.maintain import list_profiles
-from memoryd.runtime import make_gate, open_runtime
+from memoryd.runtime import make_gate
 from memoryd.store import ProfileStore, open_profile, profile_directory
 
 __all__ = ["Finding", "examine"]
@@ -51,7 +52,8 @@ async def examine(home: Path, profiles: Iterable[str] | None = None, host: str |
     there = list_profiles(home) if profiles is None else ()
     names = [profile.name for profile in there if not profile.problem] if profiles is None else list(profiles)
     config, _ = read_settings(home, names[0] if names else "default")
-    for check in [*machine(), daemon(), *plugins(home), *hosts(home)]:
+    seen = see_daemon()
+    for check in [*machine(), daemon(seen), *plugins(home), *hosts(home)]:
         yield Finding("", check)
     async for check in _home(home, config):
         yield Finding("", check)
@@ -63,7 +65,7 @@ async def examine(home: Path, profiles: Iterable[str] | None = None, host: str |
         yield Finding(name, settings)
         for check in backends(home, name, config):
             yield Finding(name, check)
-        async for check in _profile(home, name, _silent(config)):
+        async for check in _profile(home, name, _silent(config), seen):
             yield Finding(name, check)
 
 
@@ -81,7 +83,7 @@ async def _home(home: Path, config: Config) -> AsyncIterator[Check]:
     yield await write_and_read(home, config)
 
 
-async def _profile(home: Path, name: str, config: Config) -> AsyncIterator[Check]:
+async def _profile(home: Path, name: str, config: Config, seen: DaemonSeen) -> AsyncIterator[Check]:
     directory = profile_directory(home, name)
     if not await trio.Path(directory / "profile.json").exists():
         yield fine("profile", "nothing was recorded in it yet")
@@ -97,7 +99,7 @@ async def _profile(home: Path, name: str, config: Config) -> AsyncIterator[Check
         yield check
     async for check in healthy_backends(home, store, config):
         yield check
-    for check in await _alive(home, name, config):
+    for check in await _alive(home, name, config, seen):
         yield check
 
 
@@ -115,15 +117,16 @@ def _archived(store: ProfileStore, config: Config) -> Iterator[Check]:
         gate.close()
 
 
-async def _alive(home: Path, name: str, config: Config) -> list[Check]:
-    """As a program that opens the memory sees it; last, because opening takes in what is spooled and goes on delivering."""
+async def _alive(home: Path, name: str, config: Config, seen: DaemonSeen) -> list[Check]:
+    """As the daemon has it open, or as a program that opens it; last, because opening takes in what is spooled and goes on delivering."""
     try:
-        async with open_runtime(home, name, config) as runtime:
-            await runtime.catch_up(runtime.config.deadlines.retrieve)
+        async with connect(home, name, config) as runtime:
+            await runtime.catch_up(config.deadlines.retrieve)
             status = await runtime.status()
     except MemorydError as error:
         return [broken("opening", str(error), "memoryd repair; else restore the last backup: memoryd restore FILE")]
-    return [*living(status), *leftovers(Path(status.directory))]
+    mismatch = one_configuration(seen, status.pid) if config.daemon.use != "never" else ()
+    return [*mismatch, *living(status), *leftovers(Path(status.directory))]
 
 
 async def _taken(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:

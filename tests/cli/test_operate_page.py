@@ -46,9 +46,10 @@ def test_the_daemon_answers_a_scraper(private_home: Path) -> None:
         try:
             assert daemon.stdout is not None
             port = daemon.stdout.readline().rpartition("metrics on port ")[2].strip()
+            subprocess.run(["memoryd", "store", "city", "Oslo"], check=True, capture_output=True, env=environ())
             opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
             with opener.open(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
-                assert 'memoryd_info{version="' in answer.read().decode()
+                assert 'memoryd_stage_calls_total{profile="default",stage="append"} 1.0' in answer.read().decode()
         finally:
             daemon.terminate()
         daemon.wait(60)

@@ -297,10 +297,10 @@ def listening(answer: bytes) -> Iterator[None]:
     ],
 )
 def test_what_listens_at_the_socket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: bytes, state: str, remedy: str) -> None:
-    from memoryd.doctor._daemon import daemon
+    from memoryd.doctor._daemon import daemon, see_daemon
 
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with listening(answer):
-        check = daemon()
+        check = daemon(see_daemon())
     assert check.state == state, check
     assert remedy in check.remedy
