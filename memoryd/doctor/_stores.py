@@ -55,7 +55,7 @@ def _looked_at(kind: str, path: Path) -> Check:
 def _whole(kind: str, connection: Connection) -> Check:
     [(found,)] = connection.all(_SQL["quick_check"])
     if found != "ok":
-        return broken(kind, f"{connection.path} is damaged: {found.splitlines()[0][:200]}", _REPAIR[kind])
+        return broken(kind, f"{connection.path} is damaged: {found.splitlines()[-1][:200]}", _REPAIR[kind])
     if kind != "log":
         return fine(kind, f"{connection.path} is whole")
     unreadable = list(_unreadable(connection))

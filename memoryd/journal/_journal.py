@@ -380,7 +380,7 @@ class Journal:
         A row without an id or a time was never written by us: the file is damaged, and SQLite did not notice.
         """
         if type(event_id) is not bytes or len(event_id) != 16 or type(at) is not int or at < 0:
-            problem = "is damaged; nothing was deleted: keep the file, check the disk, restore a backup"
+            problem = "is damaged; nothing was deleted: run 'memoryd repair', which keeps the file, or restore a backup"
             raise StoreCorrupt(f"{self.path} {problem} (the event at place {seq} has no id or no time)", path=str(self.path))
         try:
             event = decode_event(event_id, at, kind, payload)

@@ -42,7 +42,7 @@ _REFUSALS = {
     "full": "the disk is full or below store.free_floor: free some space",
     "quota": "the log has reached log.max_bytes: raise it or forget something",
     "read-only": "the log cannot be written: check the owner and permissions of the memoryd home",
-    "corrupt": "the log is damaged: see 'memoryd status'; nothing was deleted",
+    "corrupt": "the log is damaged; nothing was deleted: run 'memoryd repair'",
     "missing": "the log was removed or replaced while it was open: end every program that uses it and open it again",
     "held-full": "the log is locked by another process and what can be held in memory is full",
 }

@@ -58,7 +58,7 @@ ADVICE: dict[type[StoreError], str] = {
     StoreLocked: "is locked by another process; try again when it is done",
     StoreFull: "cannot grow, the disk or quota is full; free some space and try again",
     StoreReadOnly: "cannot be written by this user; check owner, mode and mount of the file and its directory",
-    StoreCorrupt: "is damaged; nothing was deleted: keep the file, check the disk, restore a backup",
+    StoreCorrupt: "is damaged; nothing was deleted: run 'memoryd repair', which keeps the file, or restore a backup",
     StoreBroken: "could not be read or written; check that the disk is healthy and that the directory still exists",
 }
 

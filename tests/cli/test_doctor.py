@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from memoryd.store import profile_directory
 
 
@@ -54,3 +56,19 @@ def test_a_host_is_looked_at_by_its_own_checks(memoryd: Any) -> None:
     assert all(check["remedy"] for check in done.json["checks"] if check["state"] == "fail")
     unknown = memoryd("doctor", "nothing")
     assert (unknown.code, "claude-code" in unknown.err) == (64, True)
+
+
+@pytest.mark.parametrize("damage", ["no database", "pages"])
+def test_the_remedy_that_it_names_mends_a_damaged_memory(memoryd: Any, private_home: Path, damage: str) -> None:
+    memoryd("turn", "--session", "s1", stdin='{"user": "I live in Oslo", "assistant": "Noted."}')
+    memory = profile_directory(private_home, "default") / "memory.db"
+    data = bytearray(memory.read_bytes())
+    for offset in range(0 if damage == "no database" else 4096, len(data), 4096):
+        data[offset : offset + 64] = b"\xa5" * 64
+    memory.write_bytes(bytes(data))
+    broken = memoryd("doctor", "--json")
+    assert broken.code == 1
+    assert any("memoryd repair" in check["remedy"] for check in broken.json["checks"] if check["name"] == "memory")
+    assert memoryd("repair").code == 0
+    assert memoryd("doctor").code == 0
+    assert memoryd("recall", "--json", "Oslo").json["hits"]
