@@ -92,6 +92,8 @@ def _is_there(path: os.PathLike[str]) -> bool:
 class _Lasting(Client):
     """A client that outlasts its daemon."""
 
+    _opening = AWAY  # one that stands still is as good as none
+
     def __init__(self, home: os.PathLike[str], profile: str, config: Config, *, socket: os.PathLike[str]) -> None:
         super().__init__(home, profile, config, socket=socket, on_away=self._try_to_take_over)
         self._taking = threading.RLock()

@@ -25,6 +25,7 @@ __all__ = ["AWAY", "OPENING", "Attempts", "is_outage", "new_event_id", "not_arch
 
 OPENING = 10.0  # seconds that a daemon may take to open a profile
 _SLACK = 2.0  # seconds beyond the runtime's own deadline until the answer has to be here
+_TIGHT = 0.1  # the same for what is better empty than late
 AWAY = 3.0  # seconds that a daemon may be away, as in a restart, before a call gives up
 _FIRST, _LAST = 0.02, 0.5  # seconds between tries
 
@@ -49,7 +50,7 @@ class Attempts:
         self._tries = 0
         self.after = after
         self.event_id = new_event_id() if self._method.again == "by event id" else None
-        self._silence = self._allowed(arguments, deadlines) + _SLACK
+        self._silence = self._allowed(arguments, deadlines) + (_TIGHT if method == "prefetch" else _SLACK)
         self.until = now + self._silence
 
     def _allowed(self, arguments: Mapping[str, Any], deadlines: Mapping[str, float]) -> float:

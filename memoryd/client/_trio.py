@@ -54,6 +54,8 @@ class Client:
     are held and the daemon is away.
     """
 
+    _opening = OPENING
+
     def __init__(
         self,
         home: str | os.PathLike[str] | None = None,
@@ -72,7 +74,7 @@ class Client:
         self._pid = os.getpid()
 
     async def __aenter__(self) -> Client:
-        self._welcome = await trio.to_thread.run_sync(self._line.open, OPENING)
+        self._welcome = await trio.to_thread.run_sync(self._line.open, self._opening)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -190,7 +190,7 @@ class Client:
 
         while True:
             try:
-                with here.link(OPENING) as link:
+                with here.link(min(OPENING, max(0.0, attempts.until - time.monotonic()))) as link:
                     wants = True if method == "verify" else None
                     return link.call(method, arguments, lambda: attempts.until, heard, scope=scope, progress=wants, **attempts.common())
             except DeadlineExceeded as error:

@@ -36,6 +36,7 @@ def loaded_by(statement: str) -> set[str]:
         ("import memoryd.settings", {"attr", "msgspec"}),
         ("import memoryd.cli", {"attr", "click"}),
         ("import memoryd; memoryd.scope", {"attr", "msgspec"}),
+        ("import memoryd.client.blocking", set()),
         ("import memoryd, memoryd_local; memoryd.open_runtime", set()),
         ("import memoryd; memoryd.Runtime", {"attr", "msgspec", "trio", "apsw", "logging"}),
     ],
