@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import socket
@@ -11,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoryd.errors import ConfigError
-from memoryd.hosts import Check, Place, parse_json, read_text
-from memoryd.settings import resolve_socket
+from memoryd.errors import ConfigError, MemorydError
+from memoryd.hosts import Check, Place, find_source, import_history, parse_json, read_text
+from memoryd.settings import load_config, resolve_socket
 from memoryd_hooks._install import is_ours, named_in, program
 from memoryd_hooks._install_toml import parse_toml
 
@@ -26,6 +27,7 @@ _CONNECTING = 1.0
 _DAY = 86_400
 _PURGE_DAYS = 30  # Claude Code's default
 _NOTICE_DAYS = 7
+_LOOKED_AT = 50  # transcripts that are read to see what is recorded of them
 VETO_SINCE, FAILURE_SINCE = (2, 1, 105), (2, 1, 295)
 
 
@@ -38,7 +40,7 @@ def of_claude(place: Place, folder: Path, events: Iterable[str], files: Sequence
         _switched_on(settings, "disableAllHooks", False),
         *_claude_gate(place, hooks),
         daemon(place),
-        _purge(folder, settings),
+        _purge(place, folder, settings),
     )
 
 
@@ -49,12 +51,7 @@ def of_codex(place: Place, path: Path, events: Iterable[str]) -> tuple[Check, ..
         _hooks_are_there("codex", hooks, events),
         *_programs_are_there("codex", hooks),
         _switched_on([settings.get("features", {})], "hooks", True),
-        Check(
-            "trusted",
-            "warn" if hooks else "skip",
-            "whether Codex trusts the hooks cannot be seen from outside, and it runs no other ones",
-            "in Codex, /hooks lists them; trust those of memoryd again after each change" if hooks else "",
-        ),
+        _trusted(place, path, hooks),
         _version(place, "codex"),
         daemon(place),
     )
@@ -167,6 +164,17 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, match[0].split("."))) if match else ()
 
 
+def _trusted(place: Place, path: Path, hooks: Hooks) -> Check:
+    """Codex runs no hook that it was not told to trust, without a word; that it ran one is the only thing seen from outside."""
+    if not hooks:
+        return Check("trusted", "skip", "there is no hook to trust")
+    seen = last_gate(place, "codex")
+    if seen >= _touched(path):
+        return Check("trusted", "ok", f"Codex asked the gate at {time.strftime('%Y-%m-%d %H:%M:%SZ', time.gmtime(seen))}")
+    said = "Codex runs no hook before it is trusted, and has not asked the gate since its settings were changed"
+    return Check("trusted", "warn", said, "in Codex type /hooks and trust those of memoryd, then /compact once")
+
+
 # -- what is around ----------------------------------------------------------------------------------------------------------
 
 
@@ -185,16 +193,30 @@ def daemon(place: Place) -> Check:
     return Check("daemon", "ok", f"answers at {path}")
 
 
-def _purge(folder: Path, settings: Sequence[Mapping[str, Any]]) -> Check:
+def _purge(place: Place, folder: Path, settings: Sequence[Mapping[str, Any]]) -> Check:
     """Claude Code deletes transcripts that nobody touched for 30 days (``cleanupPeriodDays``)."""
     given = [one["cleanupPeriodDays"] for one in settings if isinstance(one.get("cleanupPeriodDays"), int)]
     days = given[-1] if given else _PURGE_DAYS
     limit = time.time() - (days - _NOTICE_DAYS) * _DAY
     old = sorted(path for path in (folder / "projects").glob("*/*.jsonl") if _touched(path) < limit)
-    if not old:
-        return Check("purge", "ok", f"no transcript is within {_NOTICE_DAYS} days of the host's own deletion after {days} days")
-    said = f"{len(old)} transcripts are deleted by Claude Code itself within {_NOTICE_DAYS} days"
+    missing = _not_recorded(place, old[:_LOOKED_AT]) if old else 0
+    if not missing:
+        return Check("purge", "ok", f"nothing unrecorded is within {_NOTICE_DAYS} days of the host's own deletion after {days} days")
+    said = f"Claude Code deletes {len(old)} transcripts within {_NOTICE_DAYS} days; at least {missing} turns of them are not recorded"
     return Check("purge", "warn", said, f"memoryd import claude {shlex.quote(str(folder / 'projects'))}")
+
+
+def _not_recorded(place: Place, paths: Sequence[Path]) -> int:
+    """How many turns an import would add; where that cannot be told, one for each transcript."""
+    profile, user = place.environ.get("MEMORYD_PROFILE") or "default", place.environ.get("MEMORYD_USER") or "default"
+    if not (place.memoryd_home / "profiles").is_dir():
+        return len(paths)
+    try:
+        config = load_config(place.memoryd_home, profile, environ=place.environ).config
+        found = import_history(place.memoryd_home, profile, config, find_source("claude"), paths, user=user, dry_run=True)
+    except MemorydError:
+        return len(paths)
+    return found.added
 
 
 def _touched(path: Path) -> float:
@@ -202,3 +224,16 @@ def _touched(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return time.time()
+
+
+def last_gate(place: Place, host: str) -> float:
+    """When that host's gate was last asked, by the receipts of any profile, in seconds since the epoch; 0 for never."""
+    latest = 0
+    for path in (place.memoryd_home / "profiles").glob("*/gate.receipts.jsonl"):
+        for line in path.read_bytes().splitlines():
+            try:
+                receipt = json.loads(line)
+                latest = max(latest, receipt["at"] if receipt["host"] == host else 0)
+            except (ValueError, LookupError, TypeError):
+                continue  # a line that was cut off
+    return latest / 1_000_000
