@@ -17,7 +17,9 @@ async def wait_for_end(
     drain: Callable[[], None], leave: Callable[[], None], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Call ``drain`` at the first signal.  At a second one call ``leave``, which must be quick, and end the process at once."""
-    with trio.open_signal_receiver(*_SIGNALS) as signals:
+    # who started us under nohup wants us to outlive the terminal
+    wanted = [number for number in _SIGNALS if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
+    with trio.open_signal_receiver(*wanted) as signals:
         task_status.started()
         await anext(signals)
         drain()

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import memoryd
+from memoryd.wire import HookCall, HookReplyReader
 from tests.daemon.harness import SCOPE, Daemon, Raw, frame, logged, until
 
 LAUNCH = """
@@ -196,11 +197,35 @@ time.sleep(600)
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_each_signal_ends_it_in_order(tmp_path: Path, number: int) -> None:
+    if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+        pytest.skip("this run is under nohup, and so is what it starts")
     with Daemon(tmp_path) as daemon, daemon.client() as raw:
         raw.turn("hello")
         daemon.signal(number)
         assert daemon.wait() == 0
         assert daemon.errors == ""
+
+
+def test_under_nohup_the_end_of_the_terminal_is_not_its_end(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Daemon(tmp_path) as daemon:
+            daemon.signal(signal.SIGHUP)
+            daemon.check()
+            daemon.stop()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_hook_program_is_answered_on_the_same_socket(tmp_path: Path) -> None:
+    with Daemon(tmp_path) as daemon, Raw(daemon.path) as raw:
+        raw.send(HookCall("nobody", "PreCompact", "/", {"MEMORYD_HOME": str(daemon.home)}, b"{}").encode())
+        reader, reply = HookReplyReader(), None
+        while reply is None:
+            reply = reader.receive(raw.socket.recv(4096))
+        assert reply.code == 2 and b"memoryd" in reply.stderr, "a gate of a host that is not known refuses"
+        assert raw.is_closed()
+        daemon.check()
 
 
 def test_a_second_daemon_says_who_is_there_and_changes_nothing(tmp_path: Path) -> None:
