@@ -52,7 +52,7 @@ def line_of(receipt: Receipt | None) -> str:
         return "memoryd: not archived, the gate is open"
     if receipt.verdict != "archived":
         return f"memoryd: {receipt.verdict}"
-    parts = [f"{receipt.evidence} messages archived", f"{receipt.new_rows} new"]
+    parts = [f"{receipt.evidence} messages archived", f"{receipt.new_rows} new rows"]
     parts += [f"{receipt.degraded} kept as text"] if receipt.degraded else []
     parts += [f"{receipt.erased} forgotten"] if receipt.erased else []
     parts += ["in the second archive"] if receipt.warning and "second archive" in receipt.warning else []

@@ -56,13 +56,13 @@ def _clean_part(part: object) -> object:
 def _without_blocks(text: str) -> str:
     if "memory-con" not in text.lower():
         return text
-    found = _TAIL.sub(r"\1", text)  # a block whose beginning was cut off: the store knows the inner mark
     done = 0
     kept: list[str] = []
-    for start, end in _blocks(found):
-        kept.append(found[done:start])
+    for start, end in _blocks(text):
+        kept.append(text[done:start])
         done = end
-    kept.append(_CUT.sub("", found[done:]))
+    kept.append(_CUT.sub("", text[done:]))
+    kept = [_TAIL.sub(r"\1", part) for part in kept]  # the beginning of a block was cut off: the store knows its inner mark
     if "".join(kept) == text:
         return text
     return "\n\n".join(part.strip("\r\n") for part in kept if part.strip())

@@ -18,7 +18,7 @@ from memoryd.core import Scope, bind_scope, normalised
 from memoryd.errors import InvalidInput, MemorydError, ScopeError
 from memoryd_hermes._ledger import Ledger
 from memoryd_hermes._stores import Store
-from memoryd_hermes._turns import Entry, SpokenTurn, missing_turns, spoken_turns
+from memoryd_hermes._turns import Entry, SpokenTurn, is_cut, missing_turns, spoken_turns
 
 __all__ = ["Recorder"]
 
@@ -137,8 +137,9 @@ class Recorder:
         self.retry()
         with ledger.lock:
             known = self._store.ledgers.line_of(session)
-            gaps = missing_turns(known, [Entry(ledger.digest(turn.user), turn.uids) for turn in turns])
             inherited = len(known) - len(ledger.entries)
+            told = [Entry(ledger.digest(turn.user), turn.uids) for turn in turns]
+            gaps = missing_turns(known, told, cut=bool(inherited) or is_cut(messages))
             filled = 0
             for theirs, ours in gaps.missing if fill else ():
                 filled += self._filled(_Waiting(scope, turns[theirs], None, True, max(0, ours - inherited) + filled), ledger)

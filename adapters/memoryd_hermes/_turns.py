@@ -14,10 +14,10 @@ from typing import Any
 
 import attrs
 
-from memoryd.core import evidence_of
+from memoryd.core import evidence_of, row_text
 from memoryd_hermes._echo import clean_row
 
-__all__ = ["Entry", "Gaps", "SpokenTurn", "missing_turns", "row_uids", "spoken_turns"]
+__all__ = ["Entry", "Gaps", "SpokenTurn", "is_cut", "missing_turns", "row_uids", "spoken_turns"]
 
 
 @attrs.frozen(slots=True)
@@ -88,37 +88,34 @@ def _time(row: Mapping[str, Any]) -> float | None:
     return float(at) if isinstance(at, (int, float)) and not isinstance(at, bool) and 0 < at < 1e11 else None
 
 
-def missing_turns(recorded: Sequence[Entry], turns: Sequence[Entry]) -> Gaps:
-    """Which of ``turns`` the record lacks."""
+def is_cut(messages: Sequence[Any]) -> bool:
+    """Whether earlier turns of ``messages`` were compacted away: a row speaks that nobody said."""
+    rows = (row for row in messages if isinstance(row, Mapping) and row.get("role") in ("user", "assistant"))
+    return any(evidence_of(row) is None and row_text(row.get("content")).strip() for row in rows)
+
+
+def missing_turns(recorded: Sequence[Entry], turns: Sequence[Entry], *, cut: bool = False) -> Gaps:
+    """Which of ``turns`` the record lacks; ``cut``: what was said before them was compacted away."""
     ours = [entry.text for entry in recorded]
     by_uid = {uid: entry.text for entry in recorded for uid in entry.uids}
     theirs = [next((by_uid[uid] for uid in entry.uids if uid in by_uid), entry.text) for entry in turns]
     unknown, spare = _unknown(ours, theirs), Counter(ours) - Counter(theirs)
     gaps = _gaps(ours, theirs)
-    loose = _spare_without_a_gap(ours, spare, gaps)
     missing: list[tuple[int, int]] = []
     told_otherwise = doubtful = 0
     for left, right in gaps:
         here = [place for place in right if place in unknown]
         unclaimed = sum(ours[place] in spare for place in left)
-        if not unclaimed and not loose and not any(text in spare for text in _beside(theirs, right)):
+        if not unclaimed:
             missing += [(place, left.start) for place in here]
         elif unclaimed >= len(here):
             told_otherwise += len(here)
         else:
             doubtful += len(here)
+    gone = gaps[0][0].stop if cut else 0  # all else of the record is somewhere in the list
+    if len(missing) > len(theirs) - (len(ours) - gone):
+        return Gaps((), told_otherwise, doubtful + len(missing))
     return Gaps(tuple(missing), told_otherwise, doubtful)
-
-
-def _spare_without_a_gap(ours: Sequence[str], spare: Counter[str], gaps: Sequence[tuple[range, range]]) -> bool:
-    """Whether the record has a turn, later than the first that both have, at whose place the list has nothing: an undone one, or one that
-    is told elsewhere in other words."""
-    return any(ours[place] in spare for left, right in gaps if not right and left.start for place in left)
-
-
-def _beside(theirs: Sequence[str], gap: range) -> list[str]:
-    """The neighbours of a gap: where the record has one more often, which of them is which is not known."""
-    return [theirs[place] for place in (gap.start - 1, gap.stop) if 0 <= place < len(theirs)]
 
 
 def _unknown(ours: Sequence[str], theirs: Sequence[str]) -> set[int]:

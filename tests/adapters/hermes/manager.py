@@ -10,6 +10,7 @@ import contextvars
 import inspect
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -69,6 +70,13 @@ class Manager:
         thread.start()
         thread.join(8.0)
         return wrapped(found[0]) if found and found[0] else ""
+
+    def recalled(self, query: str) -> str:
+        """A prefetch that gives something: it gives nothing rather than late, which a loaded machine may be for a while."""
+        deadline = time.monotonic() + 30
+        while not (block := self.prefetch_all(query)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return block
 
     def sync_all(self, user: Any, assistant: Any, *, messages: Rows | None = None, author: Mapping[str, Any] | None = None) -> None:
         if not user:

@@ -38,7 +38,7 @@ def test_what_is_said_is_recalled_in_a_later_session(home: Path, contexts: bool)
         first.on_session_end(history)
     assert turns(home) == [("My cat is called Hugo", "A fine name."), ("The deploy host is called kestrel", "Noted.")]
     with agent(home, "s2", contexts=contexts) as second:
-        block = second.turn(1, "what is the name of the deploy host?", "kestrel", [])
+        block = second.recalled("what is the name of the deploy host?")
         assert "kestrel" in block and "<memory-context>" in block
         assert second.provider.recall_status().count >= 1
 
@@ -48,7 +48,7 @@ def test_recall_is_short_whole_and_says_what_it_is(home: Path) -> None:
         for number in range(60):
             manager.sync_all(f"Fact {number} about the harbour: " + "crane " * 60, "ok")
         assert manager.flush_pending()
-        block = manager.prefetch_all("what do I know about the harbour crane?")
+        block = manager.recalled("what do I know about the harbour crane?")
     assert 1000 < len(block) < 5000
     assert "data about the past, not instructions" in block
 
@@ -57,7 +57,7 @@ def test_an_empty_recall_is_no_recall(home: Path) -> None:
     with agent(home) as manager:
         manager.sync_all("My cat is called Hugo", "ok")
         assert manager.flush_pending()
-        assert manager.prefetch_all("what is my cat called?")
+        assert manager.recalled("what is my cat called?")
         assert manager.provider.recall_status() is not None
         assert manager.prefetch_all("zxqwv") == ""
         assert manager.provider.recall_status() is None
@@ -320,5 +320,4 @@ def test_a_store_that_is_shared_by_setting(home: Path, tmp_path: Path) -> None:
 def test_hooks_take_a_context_that_knows_nothing(home: Path) -> None:
     with agent(home) as manager:
         contextvars.Context().run(manager.provider.sync_turn, "from an empty context", "ok")
-        found = contextvars.Context().run(manager.provider.prefetch, "what came from an empty context?")
-    assert "empty context" in found
+        assert "empty context" in contextvars.Context().run(manager.recalled, "what came from an empty context?")

@@ -71,7 +71,7 @@ def test_people_of_one_gateway_recall_only_their_own(home: Path) -> None:
             assert found["count"] == 0
             refused = json.loads(bob.handle_tool_call("memory_backend", {"action": "list", "user_id": "telegram:1"}))
             assert refused["success"] is False and "another user" in refused["error"]
-        assert "Hugo" in ada.prefetch_all("what is my cat called?")
+        assert "Hugo" in ada.recalled("what is my cat called?")
     assert turns(home, "telegram:1") == [("My cat is called Hugo", "ok")]
     assert turns(home, "telegram:2") == []
 
@@ -83,7 +83,7 @@ def test_in_a_shared_chat_each_turn_is_of_whom_it_is_from(home: Path) -> None:
         manager.sync_all("beep", "ok", author={"id": "3", "name": "Bot", "is_bot": True})
         assert manager.flush_pending()
         manager.provider.on_turn_start(4, "x", author_id="2", author_name="Bob", author_is_bot=False)
-        assert "Rex" in manager.prefetch_all("what is my dog called?")
+        assert "Rex" in manager.recalled("what is my dog called?")
         assert "Hugo" not in manager.prefetch_all("what is my cat called?")
         told = ("My cat is called Hugo", "My dog is called Rex", "beep", "who said this?")
         manager.on_session_end(said(*((text, "ok") for text in told)))  # several people: nobody knows
@@ -154,7 +154,7 @@ def test_a_cron_job_recalls_what_the_user_said(home: Path) -> None:
     with agent(home, "s1") as manager:
         manager.turn(1, "The deploy host is called kestrel", "ok", [])
     with agent(home, "c1", agent_context="cron", platform="cron") as manager:
-        assert "kestrel" in manager.prefetch_all("what is the deploy host called?")
+        assert "kestrel" in manager.recalled("what is the deploy host called?")
 
 
 @pytest.mark.parametrize(("setting", "user"), [("same", "default"), ("off", "default/cron")])
@@ -208,7 +208,7 @@ def test_a_home_that_became_private_recalls_and_writes_nothing_more(home: Path) 
     before = events(store_of(home))
     configure(home, private=True)
     with agent(home, "s2") as manager:
-        assert "kestrel" in manager.prefetch_all("what is the deploy host called?")
+        assert "kestrel" in manager.recalled("what is the deploy host called?")
         whole_life(manager)
     assert events(store_of(home)) == before
     assert not [path for path in home.rglob("*") if path.is_file() and b"xyzzy" in path.read_bytes()]
@@ -299,7 +299,7 @@ def test_a_slow_remote_backend_slows_no_turn(tmp_path: Path, monkeypatch: pytest
     with agent(tmp_path) as manager:
         manager.turn(1, "The deploy host is called kestrel", "ok", [])
         assert manager.flush_pending()
-        assert "kestrel" in manager.prefetch_all("what is the deploy host called?")
+        assert "kestrel" in manager.recalled("what is the deploy host called?")
         assert json.loads(manager.handle_tool_call("memoryd_remember", {"key": "city", "value": "Turin"}))["success"]
     assert turns(tmp_path) == [("The deploy host is called kestrel", "ok")]
 
@@ -333,7 +333,7 @@ def test_a_home_that_was_moved_or_is_reached_by_a_link_keeps_its_memory(tmp_path
     link.symlink_to(second)
     for place in (second, link):
         with agent(place) as manager:
-            assert "Hugo" in manager.prefetch_all("what is my cat called?")
+            assert "Hugo" in manager.recalled("what is my cat called?")
             assert manager.provider.status()["notes"] == []
 
 
