@@ -114,4 +114,4 @@ def find_dialect(name: str) -> Dialect:
 
 def refused_blindly(event: str, reason: str) -> HookReply:
     """The answer to a host that is not known: exit code 2 stops a compaction in most of them, and disturbs nothing else."""
-    return HookReply(2, b"", reason.encode() + b"\n") if event.lower().startswith("precompact") else SILENT
+    return HookReply(2, b"", reason.encode() + b"\n") if event.lower().startswith(("precompact", "precompress")) else SILENT

@@ -5,6 +5,7 @@ The path in the payload is the only path.  Files are only appended to by their h
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import time
@@ -101,9 +102,10 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would wait for its writer
     except (OSError, ValueError) as error:
         raise InvalidInput(_FIELD, f"{path} cannot be read: {_reason(error)}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InvalidInput(_FIELD, f"{path} is no regular file")
     with open(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise InvalidInput(_FIELD, f"{path} is no regular file")
         try:
             yield stream
         except OSError as error:
@@ -119,8 +121,16 @@ def parsed(raw: bytes) -> dict[str, Any] | None:
     try:
         record = msgspec.json.decode(raw)
     except (msgspec.DecodeError, ValueError, RecursionError):
-        return None
+        record = _parsed_slowly(raw)
     return record if isinstance(record, dict) else None
+
+
+def _parsed_slowly(raw: bytes) -> Any:
+    """What the quick reader refuses though others write it: lone surrogates, a mark at the beginning of a file."""
+    try:
+        return json.loads(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return None
 
 
 # -- for the archive ---------------------------------------------------------------------------------------------------------
