@@ -107,8 +107,9 @@ def _make_logger(format: str, path: Path | None) -> Any:
 
     console = path is None and (format == "console" or (format == "auto" and sys.stderr.isatty()))
     renderer: Any = structlog.dev.ConsoleRenderer() if console else structlog.processors.JSONRenderer()
+    file: Any = None if path is None else LogFile(path)
     return structlog.wrap_logger(
-        structlog.PrintLogger(sys.stderr) if path is None else structlog.WriteLogger(LogFile(path)),
+        structlog.PrintLogger(sys.stderr) if file is None else structlog.WriteLogger(file),
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso"),

@@ -93,9 +93,9 @@ class Gate:
         try:
             receipt = self._decide(call, started + (self._deadline_s if deadline_s is None else deadline_s))
         except CheckpointBlocked as blocked:
-            self._record(call, started, "refused", cause=blocked.cause)
+            self._record(call, started, "refused", cause=blocked.cause, reason=blocked.problem)
             raise
-        self._record(call, started, receipt.verdict, receipt=receipt)
+        self._record(call, started, receipt.verdict, reason=receipt.warning, receipt=receipt)
         return receipt
 
     def again(self, id: str, *, user: str, session: str, host: str = "", trigger: str = "") -> Receipt | None:
@@ -187,12 +187,14 @@ class Gate:
             return _allowed(call, "warned", f"not archived, allowed by the mode warn: {_reason(error)}")
         raise refusal(error, call.session, self._notes.refused(call.session)) from error
 
-    def _record(self, call: _Call, started: float, verdict: str, *, cause: str = "", receipt: Receipt | None = None) -> None:
+    def _record(
+        self, call: _Call, started: float, verdict: str, *, cause: str = "", reason: str = "", receipt: Receipt | None = None
+    ) -> None:
         found = {"id": receipt.id, "attempt": receipt.attempt, "rows": receipt.rows} if receipt is not None else {}
         milliseconds = round((time.monotonic() - started) * 1000, 3)
         self._notes.record({
             "at": call.at, "session": call.session, "host": call.host, "trigger": call.trigger, "verdict": verdict, "cause": cause,
-            **found, "ms": milliseconds,
+            "reason": reason, **found, "ms": milliseconds,
         })  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from memoryd.doctor._verdict import broken, fine
 from memoryd.errors import MemorydError
 from memoryd.hosts import Check
 from memoryd.runtime import Runtime, backend_context, build_backend, find_backend, health_problem, open_runtime, roles
-from memoryd.store import ProfileStore
+from memoryd.store import ProfileStore, lock_holder
 
 __all__ = ["healthy_backends", "write_and_read"]
 
@@ -90,11 +90,13 @@ async def healthy_backends(home: Path, profile: ProfileStore, config: Config) ->
         except MemorydError:  # the check of the settings says so
             continue
         if backend.is_available():
-            yield await _health(name, backend)
+            yield await _health(name, backend, lock_holder(profile.directory / "memory.db"))
 
 
-async def _health(name: str, backend: Backend) -> Check:
-    remedy = "memoryd repair rebuilds it from the log" if isinstance(backend, _Indexed) else "check its address, its key and the network"
+async def _health(name: str, backend: Backend, holder: int | None) -> Check:
+    remedy = "check its address, its key and the network"
+    if isinstance(backend, _Indexed):
+        remedy = "memoryd repair rebuilds it from the log" if holder is None else f"let process {holder} go on, or end it"
     started = time.perf_counter()
     try:
         if problem := await health_problem(backend):

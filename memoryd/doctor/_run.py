@@ -18,7 +18,7 @@ from memoryd.doctor._living import living
 from memoryd.doctor._machine import machine
 from memoryd.doctor._proof import healthy_backends, write_and_read
 from memoryd.doctor._settings import backends, plugins, read_settings
-from memoryd.doctor._stores import clock, leftovers, stores, write_ahead_logs
+from memoryd.doctor._stores import clock, leftovers, locks, stores, write_ahead_logs
 from memoryd.doctor._verdict import broken, fine
 from memoryd.errors import MemorydError
 from memoryd.hosts import Check
@@ -106,6 +106,7 @@ async def _profile(home: Path, name: str, config: Config, seen: DaemonSeen) -> A
 def _files(directory: Path, config: Config) -> Iterator[Check]:
     yield from stores(directory)
     yield write_ahead_logs(directory, config.log.wal_cap_bytes)
+    yield from locks(directory)
     yield from clock(directory)
 
 

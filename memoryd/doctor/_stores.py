@@ -13,11 +13,12 @@ from memoryd.hosts import Check
 from memoryd.runtime import now_micros
 from memoryd.store import Connection, Options, connect, load_queries, lock_holder, lock_readers, wal_size
 
-__all__ = ["clock", "leftovers", "stores", "write_ahead_logs"]
+__all__ = ["clock", "leftovers", "locks", "stores", "write_ahead_logs"]
 
 _SQL = load_queries("memoryd.doctor")
 _SECONDS = 15.0  # for looking at one file
 _PAGE = 512
+_LONG_LOCK = 1.0
 _FUTURE = 24 * 3600 * 1_000_000
 _SET_BACK = 60 * 1_000_000
 _OLD = 30 * 24 * 3600 * 1_000_000
@@ -88,6 +89,20 @@ def write_ahead_logs(directory: Path, cap: int) -> Check:
         who = " and ".join(f"process {pid}" for pid in sorted(pids))
         return doubtful("write-ahead-log", f"{said}; {who} uses it", f"let {who} finish, or end it: then it shrinks by itself")
     return doubtful("write-ahead-log", said, "open the profile once (memoryd status): it is folded back in a pause")
+
+
+def locks(directory: Path) -> Iterator[Check]:
+    """A process that keeps a write lock for longer than any of ours does: most often one that was stopped."""
+    paths = [path for kind in _KINDS if (path := directory / f"{kind}.db").exists()]
+    before = {path: lock_holder(path) for path in paths}
+    if any(before.values()):
+        time.sleep(_LONG_LOCK)
+    held = {path: pid for path, pid in before.items() if pid is not None and lock_holder(path) == pid}
+    for path, pid in held.items():
+        said = f"process {pid} holds the write lock of {path} and does not let go"
+        yield doubtful("locks", said, f"let it go on (kill -CONT {pid}) or end it (kill {pid}): what waits is written then")
+    if not held:
+        yield fine("locks", "no process keeps a store locked")
 
 
 def clock(directory: Path) -> Iterator[Check]:

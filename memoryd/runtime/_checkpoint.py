@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from memoryd.core import CheckpointInfo, Receipt, Restored, Verification, check_name, checked_limit
-from memoryd.errors import CheckpointNotFound, InvalidInput
+from memoryd.errors import CheckpointBlocked, CheckpointNotFound, InvalidInput
 from memoryd.runtime._ingest import Ingest
 from memoryd.runtime._kernel import Kernel
 
@@ -30,12 +30,18 @@ class Checkpoints:
         private = self._ingest.is_private(scope)
         gate, at = self._kernel.gate, self._kernel.clock()
         rows = None if messages is None else list(messages)
-        with self._kernel.stages["checkpoint"].timed():
-            return await self._kernel.gate_worker.run(
-                lambda: gate.checkpoint(
-                    rows, user=user, session=session, host=host, trigger=trigger, at=at, source=source, private=private
+        try:
+            with self._kernel.stages["checkpoint"].timed():
+                receipt = await self._kernel.gate_worker.run(
+                    lambda: gate.checkpoint(
+                        rows, user=user, session=session, host=host, trigger=trigger, at=at, source=source, private=private
+                    )
                 )
-            )
+        except CheckpointBlocked as blocked:
+            self._kernel.log.warning("gate.refused", cause=blocked.cause)
+            raise
+        self._kernel.log.info("gate.allowed", verdict=receipt.verdict, rows=receipt.rows, new_rows=receipt.new_rows)
+        return receipt
 
     async def list(self, session: str | None, limit: int) -> list[CheckpointInfo]:
         user = self._ingest.scope().need_user()

@@ -67,6 +67,7 @@ class OpenRuntime:
             self._start_log_tasks(kernel.journal)
         elif not kernel.is_null:
             self._start("reopen", self._reopen)
+        kernel.log.info("runtime.opened", backend=kernel.config.backend)
         return self._runtime
 
     async def _settle_auto(self) -> None:
@@ -184,5 +185,6 @@ class OpenRuntime:
         finally:
             for worker in self._kernel.workers:
                 worker.close()
+        self._kernel.log.info("runtime.closed")
 
 

@@ -165,7 +165,8 @@ async def test_no_record_error_or_receipt_of_a_bad_day_holds_a_text(
     out, err = capfd.readouterr()
     told = (tmp_path / "m.log").read_text("utf-8") if to_file else err
     names = {json.loads(line)["event"] for line in told.splitlines()}
-    assert {"delivery.waits", "backend.not_open", "runtime.child_crashed"} <= names, names
+    wanted = {"runtime.opened", "runtime.closed", "gate.allowed", "gate.refused", "delivery.waits", "backend.not_open", "runtime.child_crashed"}
+    assert wanted <= names, names
     receipts = (profile_directory(tmp_path, "default") / "gate.receipts.jsonl").read_text("utf-8")
     assert '"refused"' in receipts
     assert out == ""

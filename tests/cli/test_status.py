@@ -32,7 +32,7 @@ def test_it_says_what_is_there_where_and_how_long_things_take(memoryd: Any, priv
     assert [stage["name"] for stage in found["stages"]] == ["append", "barrier", "project", "deliver", "recall", "prefetch", "checkpoint"]
     assert set(found["queues"]) == {"sync", "read", "gate", "archive", "held", "prefetch"}
     [receipt] = found["gate"]["receipts"]
-    assert {"session", "host", "trigger", "verdict", "cause", "id", "rows", "ms", "at"} <= receipt.keys()
+    assert {"session", "host", "trigger", "verdict", "cause", "reason", "id", "rows", "ms", "at"} <= receipt.keys()
     assert receipt["verdict"] == "archived"
     assert memoryd("gate", "status", "--json").json["receipts"] == [receipt]
     assert found["daemon"] == {"socket": found["daemon"]["socket"], "running": False, "pid": None, "version": "", "problem": ""}

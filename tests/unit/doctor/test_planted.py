@@ -226,6 +226,22 @@ async def test_a_long_reader_that_pins_a_write_ahead_log_is_named(tmp_path: Path
         assert f"let process {reader.pid} finish" in found["write-ahead-log"].remedy
 
 
+HOLDING = PINNING.replace('Options(readonly=True)', 'Options()').replace('"DEFERRED"', '"IMMEDIATE"')
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells who holds a lock")
+@pytest.mark.parametrize("store", ["log.db", "memory.db"])
+async def test_a_process_that_keeps_a_store_locked_is_named(tmp_path: Path, store: str) -> None:
+    directory = await filled(tmp_path)
+    (tmp_path / "hold.py").write_text(HOLDING.replace("FROM event", "FROM sqlite_master"))
+    with CrashChild([tmp_path / "hold.py", directory / store]) as holder:
+        holder.wait_for(1)
+        found = troubles(await found_in(tmp_path))
+        assert f"process {holder.pid} holds the write lock" in found["locks"].said
+        assert f"kill -CONT {holder.pid}" in found["locks"].remedy
+        assert all("repair" not in check.remedy for check in found.values()), found
+
+
 async def test_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
