@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.hooks.archive import Archive
+
 Memoryd = Callable[..., Any]
 
 
@@ -20,6 +22,11 @@ def room(tmp_path: Path, private_home: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("MEMORYD_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("MEMORYD_SOCKET", str(tmp_path / "run/m.sock"))
     return tmp_path
+
+
+@pytest.fixture
+def archive(room: Path) -> Archive:
+    return Archive(room / "home")
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ import pytest
 
 from memoryd.hosts import HookCall, HookReply
 from memoryd.hosts._gate_main import answer_in_process
+from tests.adapters.hooks.archive import Archive
 from tests.adapters.hooks.driver import ClaudeHost, CodexHost, fixture, payload
 
-Memoryd = Callable[..., Any]
 CLAUDE, CODEX, GEMINI = "claude-2.1.332", "codex-0.171.0", "gemini-0.61.0"
 
 
@@ -51,22 +50,22 @@ def allowed(reply: HookReply) -> str:
 
 
 @pytest.mark.parametrize("name", ["plain", "tools", "compacted", "noise", "sidechain", "subagent"])
-def test_every_byte_and_every_message_come_back(room: Path, memoryd: Memoryd, name: str) -> None:
+def test_every_byte_and_every_message_come_back(room: Path, archive: Archive, name: str) -> None:
     file = fixture(CLAUDE, f"{name}.jsonl")
     assert "checkpoint" in allowed(ask("claude", claude(file)))
-    (found,) = memoryd("checkpoint", "list", "--json")["checkpoints"]
-    assert memoryd("checkpoint", "restore", found["id"], "--full") == file.read_bytes()
+    (found,) = archive.list()
+    assert archive.source(found.id) == file.read_bytes()
 
 
-def test_what_is_told_apart_in_a_transcript(room: Path, memoryd: Memoryd) -> None:
+def test_what_is_told_apart_in_a_transcript(room: Path, archive: Archive) -> None:
     allowed(ask("claude", claude(fixture(CLAUDE, "compacted.jsonl"))))
-    (found,) = memoryd("checkpoint", "list", "--json")["checkpoints"]
-    rows = memoryd("checkpoint", "restore", found["id"], "--json")["messages"]
+    (found,) = archive.list()
+    rows = archive.rows(found.id)
     assert [(row["role"], row.get("is_summary", False)) for row in rows] == [
         ("user", False), ("assistant", False), ("assistant", False), ("boundary", False), ("user", True), ("user", False), ("assistant", False),
     ]  # fmt: skip
     assert rows[1]["content"] == "I look at it first." and rows[1]["tools"] == ["Read"] and rows[1]["paths"] == ["/w/foo/test_a.py"]
-    assert found["count"] == 5, "a summary is no evidence, nor is a boundary"
+    assert found.count == 5, "a summary is no evidence, nor is a boundary"
 
 
 @pytest.mark.parametrize(
@@ -83,15 +82,14 @@ def test_what_is_told_apart_in_a_transcript(room: Path, memoryd: Memoryd) -> Non
     ],
     ids=["missing", "directory", "empty", "blank", "text", "zeros", "pipe", "dangling"],
 )
-def test_a_transcript_that_is_named_and_cannot_be_read_is_refused(room: Path, memoryd: Memoryd, make: Any, reason: str) -> None:
+def test_a_transcript_that_is_named_and_cannot_be_read_is_refused(room: Path, archive: Archive, make: Any, reason: str) -> None:
     """Never is another session's file taken for it."""
     other = room / "s-2.jsonl"
     other.write_bytes(fixture(CLAUDE, "plain.jsonl").read_bytes())
     allowed(ask("claude", claude(other, session_id="s-2")))
     make(room / "s-1.jsonl")
     assert reason in refused(ask("claude", claude(room / "s-1.jsonl")))
-    listed = memoryd("checkpoint", "list", "--json")["checkpoints"]
-    assert [found["session"] for found in listed] == ["s-2"]
+    assert [found.session for found in archive.list()] == ["s-2"]
 
 
 @pytest.mark.parametrize(
@@ -106,16 +104,16 @@ def test_a_transcript_that_is_named_and_cannot_be_read_is_refused(room: Path, me
     ],
     ids=["half-line", "bad-line", "odd-rows", "odd-parts", "surrogate", "bytes"],
 )
-def test_an_odd_row_never_refuses_and_comes_back(room: Path, memoryd: Memoryd, data: bytes) -> None:
+def test_an_odd_row_never_refuses_and_comes_back(room: Path, archive: Archive, data: bytes) -> None:
     file = room / "odd.jsonl"
     file.write_bytes(data)
     for host in ("claude", "codex"):
         assert ask(host, claude(file)).code == 0
-    for found in memoryd("checkpoint", "list", "--json")["checkpoints"]:
-        assert memoryd("checkpoint", "restore", found["id"], "--full") == data
+    for found in archive.list():
+        assert archive.source(found.id) == data
 
 
-def test_a_file_that_grows_while_it_is_read(room: Path, memoryd: Memoryd) -> None:
+def test_a_file_that_grows_while_it_is_read(room: Path, archive: Archive) -> None:
     host = ClaudeHost(room)
     host.write_user("begun")
     ended = threading.Event()
@@ -133,10 +131,10 @@ def test_a_file_that_grows_while_it_is_read(room: Path, memoryd: Memoryd) -> Non
     finally:
         ended.set()
         writer.join()
-    assert memoryd("checkpoint", "verify", "--json")["ok"]
+    assert archive.verified()
 
 
-def test_a_transcript_that_has_shrunk_is_refused_until_somebody_lets_it_pass(room: Path, memoryd: Memoryd) -> None:
+def test_a_transcript_that_has_shrunk_is_refused_until_somebody_lets_it_pass(room: Path, archive: Archive) -> None:
     file = room / "s.jsonl"
     lines = fixture(CLAUDE, "plain.jsonl").read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(lines))
@@ -144,7 +142,7 @@ def test_a_transcript_that_has_shrunk_is_refused_until_somebody_lets_it_pass(roo
     os.truncate(file, len(lines[0]))
     assert "has shrunk" in refused(ask("claude", claude(file)))
     assert "has shrunk" in refused(ask("claude", claude(file)))
-    memoryd("gate", "release", "s-1", "--once")
+    archive.gate.release("s-1", once=True)
     assert allowed(ask("claude", claude(file))) == ""
     assert "checkpoint" in allowed(ask("claude", claude(file))), "what the file is now counts from then on"
 
@@ -152,11 +150,11 @@ def test_a_transcript_that_has_shrunk_is_refused_until_somebody_lets_it_pass(roo
 # -- payloads ----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_host_that_keeps_no_transcript_is_allowed_and_the_receipt_says_so(room: Path, memoryd: Memoryd) -> None:
+def test_a_host_that_keeps_no_transcript_is_allowed_and_the_receipt_says_so(room: Path, archive: Archive) -> None:
     assert allowed(ask("claude", claude("/x") | {"transcript_path": None})) == ""
     assert allowed(ask("claude", claude("/x"), CLAUDE_CODE_SKIP_PROMPT_HISTORY="1")) == ""
     assert ask("codex", payload(CODEX, "PreCompact-null")) == HookReply()
-    receipts = memoryd("gate", "status", "--json")["receipts"]
+    receipts = archive.gate.status().receipts
     assert [receipt["verdict"] for receipt in receipts] == ["nothing-to-archive"] * 3
 
 
@@ -196,37 +194,37 @@ def test_a_host_that_is_not_known_is_stopped_at_its_gate_only(room: Path) -> Non
 # -- once, twice, many -------------------------------------------------------------------------------------------------------
 
 
-def test_a_host_that_fires_often_has_one_checkpoint_and_a_receipt_for_each(room: Path, memoryd: Memoryd) -> None:
+def test_a_host_that_fires_often_has_one_checkpoint_and_a_receipt_for_each(room: Path, archive: Archive) -> None:
     file = room / "s.jsonl"
     file.write_bytes(fixture(CLAUDE, "tools.jsonl").read_bytes())
     os.utime(file, (1_700_000_000, 1_700_000_000))
     told = {allowed(ask("claude", claude(file))) for _ in range(20)}
     assert len(told) == 1
-    (found,) = memoryd("checkpoint", "list", "--json")["checkpoints"]
-    assert len(found["attempts"]) <= 2, "an unchanged file is not archived again"
-    receipts = memoryd("gate", "status", "--json")["receipts"]
+    (found,) = archive.list()
+    assert len(found.attempts) <= 2, "an unchanged file is not archived again"
+    receipts = archive.gate.status().receipts
     assert [receipt["verdict"] for receipt in receipts] == ["archived"] * 10
 
 
-def test_two_at_once_make_one_checkpoint(room: Path, memoryd: Memoryd) -> None:
+def test_two_at_once_make_one_checkpoint(room: Path, archive: Archive) -> None:
     host = ClaudeHost(room)
     host.write_user("Keep this")
     host.write_assistant("Kept.")
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda _: host.tell("PreCompact", "PreCompact-auto"), range(4)))
     assert {result.code for result in done} == {0}
-    assert memoryd("checkpoint", "list", "--json")["count"] == 1
+    assert len(archive.list()) == 1
 
 
-def test_refusals_are_counted_and_the_way_out_is_named(room: Path, memoryd: Memoryd) -> None:
+def test_refusals_are_counted_and_the_way_out_is_named(room: Path, archive: Archive) -> None:
     for _ in range(4):
         reason = refused(ask("claude", claude(room / "missing")))
     assert "refusal 4 in a row" in reason and "memoryd gate release s-1 --once" in reason
-    assert memoryd("gate", "status", "--json")["refusals"] == {"s-1": 4}
+    assert archive.gate.status().refusals == {"s-1": 4}
     assert allowed(ask("claude", claude(room / "missing"), MEMORYD_GATE="warn")) == ""
     assert allowed(ask("claude", claude(room / "missing"), MEMORYD_GATE="off")) == ""
     refused(ask("claude", claude(room / "missing"), MEMORYD_GATE="blokc"))
-    memoryd("gate", "release", "s-1", "--once")
+    archive.gate.release("s-1", once=True)
     assert allowed(ask("claude", claude(room / "missing"))) == ""
     refused(ask("claude", claude(room / "missing")))
 
@@ -238,7 +236,7 @@ def test_a_wrong_configuration_refuses_and_names_the_key(room: Path) -> None:
     assert allowed(ask("claude", claude(fixture(CLAUDE, "plain.jsonl")), MEMORYD_GATE="off")) == ""
 
 
-def test_the_second_archive_and_the_gate_s_own_mode(room: Path, memoryd: Memoryd) -> None:
+def test_the_second_archive_and_the_gate_s_own_mode(room: Path, archive: Archive) -> None:
     (room / "home").mkdir()
     (room / "home/memoryd.toml").write_text(f'[gate]\nfallback_dir = "{room}/second"\n')
     file = fixture(CLAUDE, "plain.jsonl")
@@ -255,12 +253,12 @@ def test_the_second_archive_and_the_gate_s_own_mode(room: Path, memoryd: Memoryd
 
 
 @pytest.mark.parametrize("name", ["plain", "call", "compacted", "aborted"])
-def test_codex_hears_nothing_where_all_is_well_and_one_object_where_not(room: Path, memoryd: Memoryd, name: str) -> None:
+def test_codex_hears_nothing_where_all_is_well_and_one_object_where_not(room: Path, archive: Archive, name: str) -> None:
     file = fixture(CODEX, f"{name}.jsonl")
     given = payload(CODEX, "PreCompact-auto", transcript_path=str(file), cwd="/w/foo")
     assert ask("codex", given) == HookReply()
-    (found,) = memoryd("checkpoint", "list", "--json")["checkpoints"]
-    assert memoryd("checkpoint", "restore", found["id"], "--full") == file.read_bytes()
+    (found,) = archive.list()
+    assert archive.source(found.id) == file.read_bytes()
     reply = ask("codex", given | {"transcript_path": "/nowhere"})
     assert (reply.code, reply.stderr) == (0, b"")
     said = json.loads(reply.stdout)
@@ -268,12 +266,12 @@ def test_codex_hears_nothing_where_all_is_well_and_one_object_where_not(room: Pa
     assert not CodexHost(room).is_blocked(type("Done", (), {"code": 2, "out": reply.stdout})()), "exit code 2 would not be heard"
 
 
-def test_gemini_s_transcript_is_kept_as_it_is_on_every_attempt(room: Path, memoryd: Memoryd) -> None:
+def test_gemini_s_transcript_is_kept_as_it_is_on_every_attempt(room: Path, archive: Archive) -> None:
     given = payload(GEMINI, "PreCompress-auto", transcript_path=str(fixture(GEMINI, "opaque.jsonl")), cwd="/w/foo")
     for _ in range(5):
         assert ask("gemini", given, "PreCompress") == HookReply()
-    (found,) = memoryd("checkpoint", "list", "--json")["checkpoints"]
-    assert memoryd("checkpoint", "restore", found["id"], "--full") == fixture(GEMINI, "opaque.jsonl").read_bytes()
+    (found,) = archive.list()
+    assert archive.source(found.id) == fixture(GEMINI, "opaque.jsonl").read_bytes()
     assert ask("gemini", given | {"transcript_path": "/nowhere"}, "PreCompress").code == 2
 
 
