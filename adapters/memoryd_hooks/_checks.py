@@ -182,11 +182,12 @@ def daemon(place: Place) -> Check:
     """Whether a daemon answers: without one the gate works by itself, turns wait in the spool, and nothing is recalled into a prompt."""
     try:
         path = resolve_socket(environ=place.environ)
+    except ConfigError as error:
+        return Check("daemon", "fail", str(error), "set MEMORYD_SOCKET")
+    try:
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(_CONNECTING)
             client.connect(str(path))
-    except ConfigError as error:
-        return Check("daemon", "fail", str(error), "set MEMORYD_SOCKET")
     except OSError as error:
         said = f"nobody answers at {path} ({error.strerror or error}): the gate works, turns wait in the spool, prompts get no memory"
         return Check("daemon", "warn", said, "memoryd serve")

@@ -152,7 +152,8 @@ def _about(name: str) -> str:
     from importlib.util import find_spec
 
     spec = find_spec(_points()[name].module.partition(".")[0])
-    source = spec.loader.get_source(spec.name) if spec is not None and hasattr(spec.loader, "get_source") else None
+    read = getattr(spec.loader, "get_source", None) if spec is not None else None
+    source = read(spec.name) if spec is not None and read is not None else None
     return (ast.get_docstring(ast.parse(source or "")) or "").partition("\n")[0]
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memoryd.cli._group import Options, command, pass_options
-from memoryd.cli._output import busy, plain, write_json, write_line
+from memoryd.cli._output import busy, one_line, plain, write_json, write_line
 from memoryd.errors import ConfigError, MemorydError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Show what would change,
 @_hermes_home
 @_dry_run
 @pass_options
-def install(options: Options, host: str, dry_run: bool, **given: str | bool | None) -> int:
+def install(options: Options, host: str, scope: str | None, gate: bool | None, hermes_home: str | None, dry_run: bool) -> int:
     """Put memoryd into an agent program: its hooks, its memory provider, its MCP server.
 
     Foreign settings and comments stay as they are; what is edited is backed up.  A second time changes nothing.
@@ -40,7 +40,7 @@ def install(options: Options, host: str, dry_run: bool, **given: str | bool | No
     """
     from memoryd.hosts import check_python, make_place
 
-    place = make_place(options.home, _options(given, host))
+    place = make_place(options.home, _given(scope=scope, gate=gate, hermes_home=hermes_home))
     with busy("trying the interpreter"):
         check_python(place.python)
     return _all(options, host, place, dry_run, "install")
@@ -54,7 +54,9 @@ def install(options: Options, host: str, dry_run: bool, **given: str | bool | No
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_dry_run
 @pass_options
-def uninstall(options: Options, host: str, dry_run: bool, yes: bool, **given: str | bool | None) -> int:
+def uninstall(
+    options: Options, host: str, scope: str | None, hermes_home: str | None, purge: bool, yes: bool, dry_run: bool
+) -> int:  # fmt: skip
     """Take memoryd out of an agent program.  What was recorded stays.
 
     \b
@@ -64,44 +66,45 @@ def uninstall(options: Options, host: str, dry_run: bool, yes: bool, **given: st
     """
     from memoryd.hosts import make_place
 
-    if given["purge"] and not yes and not dry_run:
+    if purge and not yes and not dry_run:
         click.confirm("Delete what was recorded for this host?", abort=True, err=True)
-    return _all(options, host, make_place(options.home, _options(given, host)), dry_run, "uninstall")
+    place = make_place(options.home, _given(scope=scope, hermes_home=hermes_home, purge=purge or None))
+    return _all(options, host, place, dry_run, "uninstall")
 
 
-def _options(given: Mapping[str, str | bool | None], host: str) -> dict[str, str]:
-    """What was given, as the port has it: only what was given, flags as ``yes`` and ``no``."""
+def _given(**options: str | bool | None) -> dict[str, str]:
+    """What was given, as the port has it: flags as ``yes`` and ``no``."""
     words = {True: "yes", False: "no"}
-    found = {name: words[value] if isinstance(value, bool) else value for name, value in given.items() if value is not None}
-    if found.get("purge") == "no":
-        del found["purge"]
-    return found
+    return {name: words[value] if isinstance(value, bool) else value for name, value in options.items() if value is not None}
 
 
 def _all(options: Options, name: str, place: Place, dry_run: bool, action: str) -> int:
-    from memoryd.hosts import find_host, load_hosts
+    from memoryd.hosts import find_host, host_names
 
     if name != "all":
         shown = _one(options, name, find_host(name), place, dry_run, action)
         if options.json:
             write_json(shown)
         return 0
-    shown_all = []
-    code = 0
-    for found, host in load_hosts().items():
-        if not (host.present(place) if action == "install" else host.installed(place)):
-            continue
-        try:
-            shown_all.append(_one(options, found, host, place, dry_run, action))
-        except MemorydError as error:  # the others are not to blame
-            code = 1
-            shown_all.append({"host": found, "error": str(error)})
-            click.echo(f"memoryd: {found}: {plain(str(error))}", err=True)
+    found = [one for host in host_names() if (one := _if_there(options, host, place, dry_run, action)) is not None]
     if options.json:
-        write_json(shown_all)
-    elif not shown_all:
+        write_json(found)
+    elif not found:
         write_line(f"nothing to {action}: no agent program was found")
-    return code
+    return 1 if any("error" in one for one in found) else 0
+
+
+def _if_there(options: Options, name: str, place: Place, dry_run: bool, action: str) -> dict[str, Any] | None:
+    """One of ``all``: None where the host is not on this machine.  What is wrong with it is said; the others are not to blame."""
+    from memoryd.hosts import find_host
+
+    try:
+        host = find_host(name)
+        there = host.present(place) if action == "install" else host.installed(place)
+        return _one(options, name, host, place, dry_run, action) if there else None
+    except MemorydError as error:
+        click.echo(f"memoryd: {name}: {one_line(str(error))}", err=True)
+        return {"host": name, "error": one_line(str(error))}
 
 
 def _one(options: Options, name: str, host: Host, place: Place, dry_run: bool, action: str) -> dict[str, Any]:

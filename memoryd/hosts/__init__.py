@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from memoryd.hosts._install import check_python as check_python
     from memoryd.hosts._install import find_host as find_host
     from memoryd.hosts._install import host_names as host_names
-    from memoryd.hosts._install import load_hosts as load_hosts
     from memoryd.hosts._install import make_place as make_place
     from memoryd.hosts._jsonc import append_json as append_json
     from memoryd.hosts._jsonc import drop_json as drop_json
@@ -74,7 +73,7 @@ _NAMES = {
     "_edit": ("in_file", "plan_drop", "plan_put", "read_text"),
     "_import": ("TakenIn", "import_history"),
     "_ingest": ("ingest_hooks", "keep_hooks"),
-    "_install": ("check_python", "find_host", "host_names", "load_hosts", "make_place"),
+    "_install": ("check_python", "find_host", "host_names", "make_place"),
     "_jsonc": ("append_json", "drop_json", "parse_json", "put_json"),
     "_port": ("Change", "Check", "CheckState", "GateCapability", "Host", "HostInfo", "Place", "Plan"),
     "_project": ("look_at_git", "project_of"),

@@ -16,7 +16,7 @@ from memoryd.settings import resolve_home
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["check_python", "find_host", "host_names", "load_hosts", "make_place"]
+__all__ = ["check_python", "find_host", "host_names", "make_place"]
 
 GROUP = "memoryd.hosts"
 _PROBE_SECONDS = 60  # a cold start on a busy machine; the import itself takes milliseconds
@@ -42,11 +42,6 @@ def find_host(name: str) -> Host:
     if name not in points:
         raise ConfigError(f'host: "{name}" is unknown; there are: {", ".join(points)}')
     return _loaded(points[name])
-
-
-def load_hosts() -> Mapping[str, Host]:
-    """All of them by name.  Raises :class:`ConfigError` where one cannot be loaded."""
-    return {name: _loaded(point) for name, point in _points().items()}
 
 
 def _loaded(point: EntryPoint) -> Host:

@@ -122,7 +122,8 @@ def _read(text: str, at: int, depth: int) -> Node:
 def _container(text: str, start: int, depth: int) -> Node:
     is_object, at, parts = text[start] == "{", start + 1, list[Part]()
     while (at := _skip(text, at)) < len(text) and text[at] not in "}]":
-        first, key = at, len(parts)
+        first = at
+        key: str | int = len(parts)
         if is_object:
             name = _read(text, at, depth + 1)
             at = _skip(text, name.end)
