@@ -20,7 +20,9 @@ from types import ModuleType
 from typing import Any
 
 HERE = Path(__file__).parent
-MODULES = ("bench_append", "bench_checkpoint", "bench_project", "bench_recall", "bench_import", "bench_honcho", "bench_daemon")
+MODULES = (
+    "bench_append", "bench_checkpoint", "bench_project", "bench_recall", "bench_import", "bench_honcho", "bench_daemon", "bench_hermes",
+)  # fmt: skip
 
 
 def load(name: str) -> ModuleType:

@@ -147,6 +147,9 @@ class Manager:
     def flush_pending(self, timeout: float = 10.0) -> bool:
         return not wait(self._tasks, timeout).not_done
 
+    def forget_done(self) -> None:
+        self._tasks = [task for task in self._tasks if not task.done()]
+
     def shutdown_all(self, drain: float = 5.0) -> None:
         if self._worker is not None:
             self._worker.shutdown(wait=False)
