@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memoryd.checkpoint._collect import Collected, collect
+from memoryd.checkpoint._disown import disown
 from memoryd.checkpoint._erase import Erasure, erase, identities_of_turn
 from memoryd.checkpoint._files import ARCHIVE, Files, open_files
 from memoryd.checkpoint._marks import ErasedMark, erase_marked, erased_marks
@@ -124,6 +125,11 @@ class Archive:
         """Erase what stays erased in another copy of this archive; the number of rows."""
         with self._writing:
             return erase_marked(self._files, marks)
+
+    def disown(self) -> int:
+        """Rows that are damaged are followed no more, so that the same transcript, archived again, stores them anew; how many."""
+        with self._writing:
+            return disown(self._files)
 
     def rekey(self, profile: ProfileStore) -> None:
         """Make every digest anew under the key of ``profile``, whose latest earlier key this archive is under.  Nobody else uses it;

@@ -171,3 +171,6 @@ UPDATE checkpoint SET id = ? WHERE number = ?
 
 -- name: unshare_packs
 UPDATE pack SET digest = NULL
+
+-- name: set_contents
+UPDATE page SET contents = ? WHERE id = ?

@@ -184,9 +184,11 @@ class _Repair:
     def _verify(self, profile: ProfileStore, directory: Path) -> None:
         with Archive.open(profile, directory=directory) as archive:
             corrupt = archive.verify(None, self.told).corrupt
+            if corrupt and not self.dry_run:
+                archive.disown()
         if corrupt:
             names = ", ".join(id[:12] for id in corrupt[:5]) + (", ..." if len(corrupt) > 5 else "")
-            remedy = "all others are whole; a backup, or the transcript archived again, has them"
+            remedy = "all others are whole; a backup has them, and the next checkpoint of such a session is stored whole again"
             self.findings.append(Finding("archive.db", f"{len(corrupt)} checkpoints are damaged: {names}", remedy, lost=True))
 
 
