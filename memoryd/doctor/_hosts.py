@@ -11,7 +11,7 @@ import attrs
 from memoryd.core import Value
 from memoryd.doctor._verdict import broken, doubtful, fine
 from memoryd.errors import MemorydError
-from memoryd.hosts import Check, Host, Place, find_host, host_names, make_place
+from memoryd.hosts import Check, Place, find_host, host_names, make_place
 
 __all__ = ["HostSeen", "host_checks", "hosts", "see_hosts"]
 
@@ -65,8 +65,10 @@ def hosts(home: Path) -> Iterator[Check]:
 
 def host_checks(name: str, home: Path, options: dict[str, str] | None = None) -> tuple[Check, ...]:
     """What the host's adapter proves.  Raises :class:`ConfigError` where there is no such host."""
-    host: Host = find_host(name)
+    place = make_place(home, options, os.environ)
+    if name not in host_names():
+        find_host(name)  # it says which ones there are
     try:
-        return tuple(host.checks(make_place(home, options, os.environ)))
+        return tuple(find_host(name).checks(place))
     except Exception as error:  # noqa: BLE001 - as above
         return (broken(f"host {name}", _told(error), f"memoryd install {name} --dry-run shows what should be there"),)

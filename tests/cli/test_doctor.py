@@ -72,3 +72,25 @@ def test_the_remedy_that_it_names_mends_a_damaged_memory(memoryd: Any, private_h
     assert memoryd("repair").code == 0
     assert memoryd("doctor").code == 0
     assert memoryd("recall", "--json", "Oslo").json["hits"]
+
+
+def test_adapters_that_are_broken_are_reported_and_stop_nothing(memoryd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "exploding.py").write_text("1 / 0")
+    info = tmp_path / "strangers-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: strangers\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[memoryd.hosts]\nmissing = no_such_module:host\nexploding = exploding:host\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    memoryd("store", "k", "v")
+    shown = memoryd("status", "--json")
+    assert (shown.code, shown.json["state"]) == (0, "ok")
+    problems = {host["name"]: host["problem"] for host in shown.json["hosts"] if host["problem"]}
+    assert problems["exploding"] == "its adapter failed: ZeroDivisionError"
+    assert "no_such_module" in problems["missing"]
+    done = memoryd("doctor", "--json")
+    assert done.code == 3
+    found = {check["name"]: check for check in done.json["checks"] if check["state"] != "ok"}
+    assert set(found) == {"host missing", "host exploding"}
+    assert all("reinstall" in check["remedy"] for check in found.values())
+    exploding = memoryd("doctor", "exploding", "--json")
+    assert (exploding.code, exploding.json["checks"][0]["said"]) == (1, problems["exploding"])
