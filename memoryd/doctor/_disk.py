@@ -15,7 +15,7 @@ from memoryd.hosts import Check
 from memoryd.journal import default_floor
 from memoryd.store import file_system_type, free_bytes, is_remote
 
-__all__ = ["disk", "file_system", "permissions"]
+__all__ = ["disk", "file_system", "permissions", "place"]
 
 _SLOW_MS = 250.0
 _SYNCS = 5
@@ -29,6 +29,21 @@ def disk(home: Path, config: Config) -> Iterator[Check]:
     yield _room(home, config)
     yield _syncs(home)
     yield permissions(home)
+
+
+def place(home: Path) -> Check:
+    """Whether the home is there, or could be made: tried for real beside it, with a directory that is gone at once."""
+    if home.is_dir():
+        return fine("home", f"{home} is there")
+    remedy = "set MEMORYD_HOME to a directory that this user can make"
+    if os.path.lexists(home):
+        return broken("home", f"{home} is in the way: it is not a directory", f"move it away, or {remedy}")
+    parent = next(path for path in home.parents if os.path.lexists(path))
+    try:
+        with tempfile.TemporaryDirectory(prefix=".doctor-", dir=parent):
+            return fine("home", f"{home} does not exist yet: it is made when something is recorded")
+    except OSError as error:
+        return broken("home", f"{home} cannot be made: {error.strerror}", remedy)
 
 
 def file_system(home: Path, kind: str) -> Check:

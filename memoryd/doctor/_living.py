@@ -51,7 +51,7 @@ def _backend(backend: BackendStatus) -> Iterator[Check]:
     elif backend.backlog and backend.oldest_age > _LATE:
         said = f"{backend.backlog} events wait, the oldest for {backend.oldest_age:.0f} s ({backend.last_error or 'no error'})"
         yield doubtful(name, said, "nothing is lost, they are sent when it answers again: check that it is reachable and its key valid")
-    elif not backend.owner_stopped:
+    elif not backend.owner_stopped and backend.state != "off":
         yield fine(name, f"{backend.state}, {backend.backlog} events wait")
     if backend.dead:
         said = f"{backend.dead} events were refused by {backend.name} for good; the log and local memory have them"

@@ -89,7 +89,9 @@ async def healthy_backends(home: Path, profile: ProfileStore, config: Config) ->
             backend = build_backend(find_backend(name, home), backend_context(name, profile, config))
         except MemorydError:  # the check of the settings says so
             continue
-        if backend.is_available():
+        if name == "null":
+            yield fine("health null", "capture is off: nothing is recorded, and a checkpoint is archived all the same")
+        elif backend.is_available():
             yield await _health(name, backend, lock_holder(profile.directory / "memory.db"))
 
 

@@ -12,7 +12,7 @@ from memoryd.connect import connect
 from memoryd.core import Config, LoggingConfig, Value
 from memoryd.doctor._archive import archive
 from memoryd.doctor._daemon import DaemonSeen, daemon, one_configuration, see_daemon
-from memoryd.doctor._disk import disk
+from memoryd.doctor._disk import disk, place
 from memoryd.doctor._hosts import host_checks, hosts
 from memoryd.doctor._living import living
 from memoryd.doctor._machine import machine
@@ -75,8 +75,8 @@ def _silent(config: Config) -> Config:
 
 
 async def _home(home: Path, config: Config) -> AsyncIterator[Check]:
-    if not await trio.Path(home).exists():
-        yield fine("home", f"{home} does not exist yet: it is made when something is recorded")
+    yield place(home)
+    if not await trio.Path(home).is_dir():
         return
     for check in await _taken("home", lambda: disk(home, config)):
         yield check

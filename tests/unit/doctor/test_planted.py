@@ -175,6 +175,15 @@ async def test_a_home_that_is_not_there_stays_so(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists()
 
 
+@pytest.mark.parametrize("home", ["file", "file/home", "/proc/home"])
+async def test_a_home_that_cannot_be(tmp_path: Path, home: str) -> None:
+    (tmp_path / "file").touch()
+    found = troubles(await found_in(tmp_path / home))
+    assert list(found) == ["home"]
+    assert "MEMORYD_HOME" in found["home"].remedy
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 async def test_every_profile_and_a_broken_one_hides_no_other(tmp_path: Path) -> None:
     for name in ("a", "b"):
         async with memoryd.open_runtime(tmp_path, name) as rt:
