@@ -10,6 +10,8 @@ from memoryd.hosts import Check
 
 __all__ = ["living"]
 
+_LOCAL = "nothing is lost: see the checks of the stores above"
+_FAR = "nothing is lost, they are sent when it answers again: check that it is reachable and its key valid"
 _LATE = 60.0  # seconds that an event may wait for a backend before somebody should look
 
 
@@ -48,9 +50,9 @@ def _backend(backend: BackendStatus) -> Iterator[Check]:
     if backend.state == "broken":
         remedy = "memoryd repair rebuilds it from the log" if backend.name == "local" else "see its last error; memoryd replay sends again"
         yield broken(name, f"it is broken ({backend.last_error})", remedy)
-    elif backend.backlog and backend.oldest_age > _LATE:
+    elif not backend.owner_stopped and (backend.state == "degraded" or (backend.backlog and backend.oldest_age > _LATE)):
         said = f"{backend.backlog} events wait, the oldest for {backend.oldest_age:.0f} s ({backend.last_error or 'no error'})"
-        yield doubtful(name, said, "nothing is lost, they are sent when it answers again: check that it is reachable and its key valid")
+        yield doubtful(name, said, _LOCAL if backend.name == "local" else _FAR)
     elif not backend.owner_stopped and backend.state != "off":
         yield fine(name, f"{backend.state}, {backend.backlog} events wait")
     if backend.dead:
