@@ -12,7 +12,8 @@ from typing import Any
 import attrs
 
 __all__ = [
-    "ProviderBase", "RecallStatus", "SecretUnreadable", "hermes_home", "in_gateway", "is_trivial", "read_secret", "working_directory",
+    "HAS_CHECKPOINTS", "ProviderBase", "RecallStatus", "SecretUnreadable", "hermes_home", "in_gateway", "is_trivial", "read_secret",
+    "working_directory",
 ]  # fmt: skip
 
 _WORDS = "yes|no|ok|okay|sure|thanks|thank you|y|n|hi|hey|hello|continue|go on|done|next|cool|great"
@@ -43,6 +44,7 @@ def _is_trivial(text: str | None) -> bool:
 
 
 ProviderBase: Any = _name_of("agent.memory_provider", "MemoryProvider", object)
+HAS_CHECKPOINTS = bool(_name_of("agent.memory_provider", "PRE_COMPRESS_CHECKPOINT_API_VERSION", False))
 RecallStatus: Any = _name_of("agent.memory_provider", "RecallStatus", _RecallStatus)
 is_trivial: Callable[[str | None], bool] = _name_of("agent.memory_provider", "is_trivial_prompt", _is_trivial)
 

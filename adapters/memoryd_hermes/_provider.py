@@ -16,12 +16,20 @@ from memoryd.core import bind_scope
 from memoryd.errors import CheckpointBlocked, ConfigError, MemorydError
 from memoryd.tool import failed
 from memoryd_hermes._checkpoint import checkpoint, line_of
-from memoryd_hermes._config import profile_secrets
 from memoryd_hermes._echo import spoken
-from memoryd_hermes._hermes import ProviderBase, RecallStatus, SecretUnreadable, hermes_home, is_trivial
+from memoryd_hermes._hermes import (
+    HAS_CHECKPOINTS,
+    ProviderBase,
+    RecallStatus,
+    SecretUnreadable,
+    hermes_home,
+    is_trivial,
+    read_secret,
+)
 from memoryd_hermes._mirror import mirror
+from memoryd_hermes._places import store_home
 from memoryd_hermes._session import Binding, bind
-from memoryd_hermes._settings import read_settings
+from memoryd_hermes._settings import read_settings, settings_path
 from memoryd_hermes._stores import OpenMemory, open_embedded
 from memoryd_hermes._tools import SCHEMAS, Call, answer
 from memoryd_hermes._turns import SpokenTurn, row_uids
@@ -38,6 +46,12 @@ _TOOLS_BLOCK = (
     " memoryd_search looks further back, memoryd_remember keeps a fact, memoryd_checkpoint_read shows what was said before a compaction; "
     "memoryd_forget erases for good and is only for when the user asks."
 )
+
+
+_CHECKPOINTS = {
+    True: "native gate: with compression.checkpoint_required a compaction waits for its archive",
+    False: "best effort: archived before a compaction, but this Hermes goes on where that fails",
+}
 
 
 class MemorydProvider(ProviderBase):  # type: ignore[misc]
@@ -258,6 +272,19 @@ class MemorydProvider(ProviderBase):  # type: ignore[misc]
 
         set_up(hermes_home, config)
 
+    def get_status_config(self, provider_config: Any) -> dict[str, Any]:
+        """What ``hermes memory status`` shows."""
+        try:
+            settings = read_settings(hermes_home())
+        except ConfigError as error:
+            return {"settings": str(error)}
+        return {
+            "backend": settings.backend,
+            "store": str(store_home(hermes_home(), settings)),
+            "settings": str(settings_path(hermes_home())),
+            "checkpoints": _CHECKPOINTS[HAS_CHECKPOINTS],
+        }
+
     # -- the end ------------------------------------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
@@ -286,9 +313,9 @@ def answer_off(problem: str) -> str:
 
 def _what_honcho_lacks(address: str) -> str:
     try:
-        secrets = profile_secrets()
+        known = address or read_secret("HONCHO_URL") or read_secret("HONCHO_BASE_URL")
     except SecretUnreadable:
         return ""  # the profile is in scope when an agent is made
-    if not (address or secrets.get("HONCHO_URL") or secrets.get("HONCHO_BASE_URL")):
+    if not known:
         return "backend is honcho: set honcho_url to the server's address (hermes memory setup memoryd)"
     return "" if find_spec("honcho") else "backend is honcho: install the package honcho-ai"

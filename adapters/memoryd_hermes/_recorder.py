@@ -6,7 +6,6 @@ itself, in any process.  What the log refuses waits here, bounded, and is tried 
 
 from __future__ import annotations
 
-import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -44,12 +43,11 @@ class Recorder:
         self.told_otherwise: dict[str, int] = {}
         self.doubtful: dict[str, int] = {}
         self._store = store
-        self._waiting: deque[_Waiting] = deque()
-        self._lock = threading.Lock()
+        self._waiting: deque[_Waiting] = store.waiting
 
     @property
     def waiting(self) -> int:
-        """Turns that the log refused and that are tried again."""
+        """Turns that the log refused, of any agent here, and that are tried again."""
         return len(self._waiting)
 
     # -- as they come -----------------------------------------------------------------------------------------------------------
@@ -75,7 +73,7 @@ class Recorder:
 
     def retry(self) -> None:
         """Try again what waits, in order, until one is refused once more."""
-        with self._lock:
+        with self._store.retrying:
             while self._waiting:
                 first = self._waiting[0]
                 ledger = self._store.ledgers.of(first.scope.need_session())
@@ -86,7 +84,7 @@ class Recorder:
     def _put(self, wanted: _Waiting, ledger: Ledger) -> None:
         if not self._waiting and self._accepted(wanted, ledger):
             return
-        with self._lock:
+        with self._store.retrying:
             size = sum(len(one.turn.user) + len(one.turn.assistant) for one in (*self._waiting, wanted))
             if size <= _WAITING_CHARS:
                 self._waiting.append(attrs.evolve(wanted, messages=None))

@@ -193,16 +193,17 @@ class Binding:
     def _start(self, scope: Scope) -> None:
         """Say once, before the first turn, where and with whom the session is."""
         session = scope.need_session()
-        if session not in self._started:
+        if session not in self._started and self._mark(scope, "start", {"host": "hermes", **self.identity.told}):
             self._started.add(session)
-            self._mark(scope, "start", {"host": "hermes", **self.identity.told})
 
-    def _mark(self, scope: Scope, mark: str, data: Mapping[str, Any]) -> None:
+    def _mark(self, scope: Scope, mark: str, data: Mapping[str, Any]) -> bool:
         try:
             with self.store.memory() as memory, bind_scope(scope):
                 memory.mark_session(mark, data)
         except MemorydError:
             self.recorder.counts["marks refused"] += 1
+            return False
+        return True
 
     # -- the end ------------------------------------------------------------------------------------------------------------------
 

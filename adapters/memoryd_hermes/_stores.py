@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from memoryd.blocking import Memory
 from memoryd.core import Config
@@ -33,6 +34,8 @@ class Store:
         self.path = path
         self.ledgers = Ledgers(path / "hermes")
         self.mirroring = threading.Lock()
+        self.retrying = threading.Lock()
+        self.waiting: deque[Any] = deque()  # turns that the log refused: they outlast the agent that they are from
         self.note = ""
         self._lock = threading.Lock()
         self._holders = self._users = 0

@@ -20,6 +20,9 @@ from memoryd_hermes._echo import clean_row
 __all__ = ["Entry", "Gaps", "SpokenTurn", "is_cut", "missing_turns", "row_uids", "spoken_turns"]
 
 
+_ROLES = ("user", "assistant", "tool", "function")
+
+
 @attrs.frozen(slots=True)
 class SpokenTurn:
     """One user text and the answer.  ``uids`` are the host's ids of the user's row and of rows merged into it; ``at`` is the row's
@@ -55,7 +58,7 @@ def spoken_turns(messages: Sequence[Any]) -> list[SpokenTurn]:
     turns: list[SpokenTurn] = []
     last: Mapping[str, Any] = {}
     for row in map(clean_row, messages):
-        if not isinstance(row, Mapping):
+        if not isinstance(row, Mapping) or row.get("role") not in _ROLES:
             continue
         last = row
         said = evidence_of(row)
