@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 import trio
 
-from memoryd.errors import ClosedError, DeadlineExceeded, MemorydError
+from memoryd.errors import DaemonBusy, DaemonUnavailable, MemorydError
 from memoryd.log import Log
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Pool:
     async def profile(self, home: Path, profile: str) -> AsyncIterator[Runtime]:
         """The runtime for the length of the block; opened if it has to be.
 
-        Raises what opening raises, :class:`DeadlineExceeded` where too many profiles are in use at once, :class:`ClosedError` at the end.
+        Raises what opening raises, :class:`DaemonBusy` where too many profiles are in use at once, :class:`DaemonUnavailable` at the end.
         """
         entry = await self._entry(home, profile)
         assert entry.runtime is not None
@@ -123,7 +123,7 @@ class Pool:
 
     def _begin(self, key: tuple[Path, str]) -> None:
         if self._ending.is_set():
-            raise ClosedError("the daemon is ending: open the memory in this process, or try again when it is back")
+            raise DaemonUnavailable("the daemon is ending: try again when it is back")
         self._entries[key] = entry = _Open(trio.current_time())
         self._nursery.start_soon(self._keep, key, entry, name=f"memoryd profile {key[1]}")
 
@@ -159,12 +159,16 @@ class Pool:
                 else:
                     await trio.sleep(_LOOK)
             return
-        raise DeadlineExceeded(f"{self._most} profiles are in use at once, which is all that this daemon opens; try again later")
+        raise DaemonBusy(f"{self._most} profiles are in use at once, which is all that this daemon opens; try again later")
 
     async def _close_idle(self) -> None:
         for entry in list(self._entries.values()):
-            if entry.is_free and trio.current_time() - entry.used >= self._idle:
-                assert entry.runtime is not None
-                done = await entry.runtime.drain(0)  # a backend that is down must find the events when it is back
-                if done.local and done.remote and entry.is_free and trio.current_time() - entry.used >= self._idle:
-                    entry.close()
+            if (runtime := self._unused(entry)) is None:
+                continue
+            done = await runtime.drain(0)  # a backend that is down must find the events when it is back
+            if done.local and done.remote and self._unused(entry) is runtime:
+                entry.close()
+
+    def _unused(self, entry: _Open) -> Runtime | None:
+        """The runtime of a profile that nobody uses and nobody has used for long."""
+        return entry.runtime if entry.users == 0 and trio.current_time() - entry.used >= self._idle else None

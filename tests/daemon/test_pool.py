@@ -12,7 +12,7 @@ import trio
 import memoryd
 from memoryd.core import Config
 from memoryd.daemon._pool import Pool
-from memoryd.errors import ClosedError, DeadlineExceeded, StoreCorrupt
+from memoryd.errors import DaemonBusy, DaemonUnavailable, StoreCorrupt
 from memoryd.log import Log
 from memoryd.runtime import open_runtime
 from memoryd.store import profile_directory
@@ -100,7 +100,7 @@ async def test_the_number_is_bounded_and_the_longest_unused_gives_way(tmp_path: 
 async def test_where_all_are_in_use_one_is_told_to_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memoryd.daemon._pool._WAIT", 0.2)
     async with pooled(most=1) as pool, pool.profile(tmp_path, "a"):
-        with pytest.raises(DeadlineExceeded, match="1 profiles are in use"):
+        with pytest.raises(DaemonBusy, match="1 profiles are in use"):
             async with pool.profile(tmp_path, "b"):
                 pass
 
@@ -153,7 +153,7 @@ async def test_the_end_drains_and_refuses_who_comes_late(tmp_path: Path) -> None
         with memoryd.scope(user="ada", session="s"):
             for number in range(500):
                 runtime.sync_turn(f"turn {number}", "ok")
-    with pytest.raises(ClosedError):
+    with pytest.raises(DaemonUnavailable):
         async with pool.profile(tmp_path, "a"):
             pass
     async with open_runtime(tmp_path, "a") as again:
