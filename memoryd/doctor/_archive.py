@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memoryd.checkpoint import Gate
-from memoryd.doctor._verdict import broken, doubtful, fine
+from memoryd.doctor._verdict import broken, doubtful, fine, remedy_of
 from memoryd.errors import MemorydError
 from memoryd.hosts import Check
 
@@ -25,7 +25,7 @@ def _sample(gate: Gate) -> Check:
         latest = gate.shelf.list(limit=_SAMPLE)
         found = [gate.shelf.verify(info.id) for info in latest]
     except MemorydError as error:
-        return broken("checkpoints", str(error), "memoryd repair; else restore the last backup: memoryd restore FILE")
+        return broken("checkpoints", str(error), remedy_of(error))
     corrupt = [id for one in found for id in one.corrupt]
     if corrupt:
         said = f"{len(corrupt)} of the latest {len(found)} checkpoints are not as they were archived, such as {corrupt[0]}"

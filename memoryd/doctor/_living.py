@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memoryd.core import BackendStatus, LogStatus, Status
-from memoryd.doctor._verdict import broken, doubtful, fine
+from memoryd.doctor._verdict import REPAIR, broken, doubtful, fine
 from memoryd.hosts import Check
 
 __all__ = ["living"]
@@ -30,7 +30,7 @@ def living(status: Status) -> Iterator[Check]:
 
 def _writing(log: LogStatus) -> Check:
     if log.state == "broken":
-        return broken("writing", f"the log does not answer ({log.last_error})", "memoryd repair; else restore the last backup")
+        return broken("writing", f"the log does not answer ({log.last_error})", REPAIR)
     if not log.power_safe:
         return broken("writing", "the disk refused to sync the log: what was written may not survive power loss", "check the disk (dmesg)")
     if log.held:

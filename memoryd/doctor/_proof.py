@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import attrs
 
 from memoryd.core import Backend, Config, DeliveryConfig, GateConfig, LoggingConfig, scope
-from memoryd.doctor._verdict import broken, fine
+from memoryd.doctor._verdict import broken, fine, remedy_of
 from memoryd.errors import MemorydError
 from memoryd.hosts import Check
 from memoryd.runtime import Runtime, backend_context, build_backend, find_backend, health_problem, open_runtime, roles
@@ -108,7 +108,7 @@ async def _health(name: str, backend: Backend, holder: int | None) -> Check:
         took = (time.perf_counter() - started) * 1000
         return fine(f"health {name}", f"it wrote and read in {took:.0f} ms")
     except MemorydError as error:
-        return broken(f"health {name}", str(error), remedy)
+        return broken(f"health {name}", str(error), remedy_of(error, remedy))
     finally:
         with suppress(MemorydError):
             await backend.aclose()

@@ -19,7 +19,7 @@ from memoryd.doctor._machine import machine
 from memoryd.doctor._proof import healthy_backends, write_and_read
 from memoryd.doctor._settings import backends, plugins, read_settings
 from memoryd.doctor._stores import clock, leftovers, locks, stores, write_ahead_logs
-from memoryd.doctor._verdict import broken, fine
+from memoryd.doctor._verdict import RESTORE, broken, fine, remedy_of
 from memoryd.errors import MemorydError
 from memoryd.hosts import Check
 from memoryd.maintain import list_profiles
@@ -27,8 +27,6 @@ from memoryd.runtime import make_gate
 from memoryd.store import ProfileStore, open_profile, profile_directory
 
 __all__ = ["Finding", "examine"]
-
-_RESTORE = "restore the last backup: memoryd restore FILE"
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)
@@ -59,7 +57,7 @@ async def examine(home: Path, profiles: Iterable[str] | None = None, host: str |
         yield Finding("", check)
     for profile in there:
         if profile.problem:
-            yield Finding(profile.name, broken("profile", profile.problem, _RESTORE))
+            yield Finding(profile.name, broken("profile", profile.problem, RESTORE))
     for name in names:
         config, settings = read_settings(home, name)
         yield Finding(name, settings)
@@ -93,7 +91,7 @@ async def _profile(home: Path, name: str, config: Config, seen: DaemonSeen) -> A
     try:
         store = open_profile(home, name)
     except MemorydError as error:
-        yield broken("profile", str(error), _RESTORE)
+        yield broken("profile", str(error), remedy_of(error, RESTORE))
         return
     for check in await _taken("archive", lambda: _archived(store, config)):
         yield check
@@ -125,7 +123,7 @@ async def _alive(home: Path, name: str, config: Config, seen: DaemonSeen) -> lis
             await runtime.catch_up(config.deadlines.retrieve)
             status = await runtime.status()
     except MemorydError as error:
-        return [broken("opening", str(error), "memoryd repair; else restore the last backup: memoryd restore FILE")]
+        return [broken("opening", str(error), remedy_of(error))]
     mismatch = one_configuration(seen, status.pid) if config.daemon.use != "never" else ()
     return [*mismatch, *living(status), *leftovers(Path(status.directory))]
 

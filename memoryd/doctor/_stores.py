@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memoryd.core import decode_event, from_micros
-from memoryd.doctor._verdict import broken, doubtful, fine
+from memoryd.doctor._verdict import REPAIR, broken, doubtful, fine, remedy_of
 from memoryd.errors import DeadlineExceeded, MemorydError, StoreCorrupt, StoreLocked
 from memoryd.hosts import Check
 from memoryd.runtime import now_micros
@@ -23,11 +23,7 @@ _FUTURE = 24 * 3600 * 1_000_000
 _SET_BACK = 60 * 1_000_000
 _OLD = 30 * 24 * 3600 * 1_000_000
 _KINDS = ("log", "memory", "archive")
-_REPAIR = {
-    "log": "memoryd repair; else restore the last backup: memoryd restore FILE",
-    "memory": "memoryd repair rebuilds it from the log",
-    "archive": "memoryd repair; else restore the last backup: memoryd restore FILE",
-}
+_REPAIR = {"log": REPAIR, "memory": "memoryd repair rebuilds it from the log", "archive": REPAIR}
 
 
 def stores(directory: Path) -> Iterator[Check]:
@@ -48,9 +44,9 @@ def _looked_at(kind: str, path: Path) -> Check:
     except DeadlineExceeded:
         return fine(kind, f"{path.stat().st_size} bytes, too many to look at all of them in {_SECONDS:g} s: what was looked at is whole")
     except StoreLocked as error:
-        return doubtful(kind, str(error), "wait, or end that process")
+        return doubtful(kind, str(error), remedy_of(error))
     except MemorydError as error:
-        return broken(kind, str(error), _REPAIR[kind])
+        return broken(kind, str(error), remedy_of(error, _REPAIR[kind]))
 
 
 def _whole(kind: str, connection: Connection) -> Check:

@@ -12,7 +12,7 @@ import trio
 import memoryd
 from memoryd.errors import BarrierFailed, CheckpointBlocked, JournalUnavailable
 from memoryd.journal import Journal, Limits
-from memoryd.store import Options, connect, open_profile
+from memoryd.store import Options, connect, open_profile, profile_directory
 from memoryd.testing import Fault, FaultyVFS
 
 
@@ -154,3 +154,25 @@ async def test_the_gate_is_shown_as_it_would_answer(tmp_path: Path, monkeypatch:
                 assert (gate.refusals, gate.last_verdict) == (0, "archived")
             monkeypatch.setenv("MEMORYD_GATE", "warn")
             assert (await rt.status()).gate.mode == "warn"
+
+
+async def test_a_damaged_memory_that_is_mended_meanwhile_is_ok_again(tmp_path: Path) -> None:
+    config = {"logging": {"level": "off"}}
+    async with memoryd.open_runtime(tmp_path, config=config) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            rt.sync_turn("zebra", "ok")
+            await rt.drain()
+    memory = profile_directory(tmp_path, "default") / "memory.db"
+    memory.write_bytes(b"\xa5" * 8192)
+    async with memoryd.open_runtime(tmp_path, config=config) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            assert (await rt.status()).state == "broken"
+            assert (await rt.recall("zebra")).stale
+            memory.unlink()
+            with trio.fail_after(30):
+                while (await rt.status()).state != "ok":
+                    await trio.sleep(0.02)
+            found = await rt.recall("zebra")
+            assert ([hit.text for hit in found], found.stale) == (["zebra"], False)
+            local = (await rt.status()).backends[0]
+            assert (local.degraded_since, local.recovered_at is not None) == (None, True)

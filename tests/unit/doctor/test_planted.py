@@ -113,6 +113,11 @@ def another_owner(home: Path, directory: Path) -> None:
     identity.write_text(json.dumps({**json.loads(identity.read_bytes()), "name": "somebody"}))
 
 
+def another_instance(home: Path, directory: Path) -> None:
+    identity = directory / "profile.json"
+    identity.write_text(json.dumps({**json.loads(identity.read_bytes()), "instance": "0" * 32}))
+
+
 FAULTS: dict[str, tuple[Plant, str, str, str]] = {
     "a file that others can read": (lambda home, d: (d / "memory.db").chmod(0o644), "permissions", "warn", "chmod -R go-rwx"),
     "a directory that others can read": (lambda home, d: d.chmod(0o755), "permissions", "warn", "chmod -R go-rwx"),
@@ -135,7 +140,10 @@ FAULTS: dict[str, tuple[Plant, str, str, str]] = {
     "a damaged spool file": (spooled_garbage, "spool", "warn", "delete it when"),
     "an old copy": (old_copy, "old-copies", "warn", "delete them"),
     "a gate that is off": (config_file('gate.mode = "off"'), "gate", "warn", "gate.mode"),
-    "a profile of another name": (another_owner, "profile", "fail", "restore"),
+    "a log of a newer program": (sql("log.db", "PRAGMA user_version = 99"), "opening", "fail", "upgrade memoryd"),
+    "a memory of a newer program": (sql("memory.db", "PRAGMA user_version = 99"), "health local", "fail", "upgrade memoryd"),
+    "a store of another instance": (another_instance, "opening", "fail", "memoryd profiles rekey"),
+    "a profile of another name": (another_owner, "profile", "fail", "profiles rekey"),
     "a profile without its key": (lambda home, d: (d / "profile.key").unlink(), "profile", "fail", "restore"),
 }
 
