@@ -34,7 +34,9 @@ def tell_profile(found: Status, served_by: str) -> None:
 
 def _log(log: LogStatus) -> None:
     safe = "yes" if log.power_safe else "no"
-    write_line(f"log {log.state}  events {log.head}  power-safe: {safe}  held {log.held}  refused {log.refused}  bytes {log.bytes}")
+    rare = {"erasing": log.erasing, "unreadable": log.unreadable, "quarantined": log.quarantined}
+    more = "".join(f"  {name} {count}" for name, count in rare.items() if count)
+    write_line(f"log {log.state}  events {log.head}  power-safe: {safe}  held {log.held}  refused {log.refused}  bytes {log.bytes}{more}")
     if log.last_error:
         write_line(f"    last error {log.last_error}")
 
