@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,7 +74,7 @@ class LogFile:
             finally:
                 os.close(descriptor)
         except OSError:
-            sys.stderr.write(line)
+            StandardError().write(line)
 
     def flush(self) -> None:
         """Nothing is kept back."""
@@ -96,6 +97,21 @@ class LogFile:
             os.replace(self._path, self._path.with_name(self._path.name + ".1"))
 
 
+class StandardError:
+    """Whatever standard error is at that moment.  A host may have put anything in its place, or nothing; where a record cannot be written
+    there, what it is about goes on all the same."""
+
+    def write(self, line: str) -> None:
+        if sys.stderr is not None:
+            with suppress(OSError, ValueError):  # the reader is gone, or the stream was closed
+                sys.stderr.write(line)
+
+    def flush(self) -> None:
+        if sys.stderr is not None:
+            with suppress(OSError, ValueError):
+                sys.stderr.flush()
+
+
 def _scope_ids() -> dict[str, str]:
     scope = current_scope()
     names = ("profile", "user", "session", "agent")
@@ -105,11 +121,11 @@ def _scope_ids() -> dict[str, str]:
 def _make_logger(format: str, path: Path | None) -> Any:
     import structlog
 
-    console = path is None and (format == "console" or (format == "auto" and sys.stderr.isatty()))
+    console = path is None and (format == "console" or (format == "auto" and sys.stderr is not None and sys.stderr.isatty()))
     renderer: Any = structlog.dev.ConsoleRenderer() if console else structlog.processors.JSONRenderer()
-    file: Any = None if path is None else LogFile(path)
+    file: Any = StandardError() if path is None else LogFile(path)
     return structlog.wrap_logger(
-        structlog.PrintLogger(sys.stderr) if file is None else structlog.WriteLogger(file),
+        structlog.WriteLogger(file),
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso"),

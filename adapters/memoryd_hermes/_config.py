@@ -18,6 +18,7 @@ from memoryd_hermes._settings import Settings
 
 __all__ = ["CLOSE_SECONDS", "profile_secrets", "store_config", "without_remotes"]
 
+_LOG = "memoryd.log"  # in the store: the terminal is the host's
 CLOSE_SECONDS = 1.6  # of the 2 s that a shutdown may take
 PREFETCH_SECONDS = 0.25
 STORE_SECONDS = 0.3  # a tool call waits that long for a remote backend; the log has it before
@@ -42,6 +43,7 @@ def store_config(store: Path, settings: Settings, secrets: Mapping[str, str]) ->
         "backend": (settings.backend, _DEFAULTS.backend),
         "recall.budget_chars": (settings.recall_chars, _DEFAULTS.recall_chars),
         "gate.fallback_dir": (second, ""),
+        "logging.file": (_LOG, _LOG),
     }
     chosen = {key: value for key, (value, default) in wanted.items() if _counts(base, key, value != default)}
     config = load_config(store, "default", chosen).config
