@@ -30,8 +30,8 @@ class CommonOptions(Protocol):
 def command(options: CommonOptions) -> None:
     """Serve memory to an MCP client over standard input and output, until the client goes away.
 
-    Needs the extra 'mcp'.  An MCP client gives no signal before it compacts its context, so nothing here is gated: what shall be
-    kept has to be added.
+    Needs the extra 'mcp'.  An MCP client gives no signal before it compacts its context: what shall be kept
+    has to be added.
 
     \b
     Examples:

@@ -38,7 +38,7 @@ class McpHost:
 
     info = HostInfo(
         "mcp", "any MCP client", "observe-only",
-        "not gated: an MCP client gives no compaction signal; memory is there as tools and resources"
+        "no signal before a compaction from an MCP client: memory is there as tools and resources, and what is added is kept"
     )
 
     def present(self, place: Place) -> bool:

@@ -24,7 +24,7 @@ __all__ = ["NO_SIGNAL", "TOOLS", "Tool", "read_rows"]
 Json: TypeAlias = dict[str, Any]
 Work: TypeAlias = Callable[[Runtime, Arguments], Awaitable[Json]]
 
-NO_SIGNAL = "An MCP client gives no signal before it compacts its context: nothing is gated here, and only what is added is kept."
+NO_SIGNAL = "An MCP client gives no signal before it compacts its context: only what is added through the tools is kept."
 _LIMIT = 50
 _ROWS = 200
 _ROW_CHARS = 40_000  # of the rows in one answer
