@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
@@ -123,9 +124,10 @@ class OpenRuntime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         interruption: KeyboardInterrupt | None = None
+        alive = trio.current_effective_deadline() > -math.inf  # cancelled from outside, the writer tasks are at their end as well
         try:
             with trio.CancelScope(shield=True):
-                await self._drain()
+                await self._drain(alive)
         except KeyboardInterrupt as pressed:  # what is not drained is in the log; the tasks must end all the same
             interruption = pressed
         self._nursery.cancel_scope.cancel()
@@ -141,12 +143,12 @@ class OpenRuntime:
             raise interruption
         return result if ours else None
 
-    async def _drain(self) -> None:
-        """Stop accepting and drain what is quick to drain.  What is left is in the log."""
+    async def _drain(self, alive: bool) -> None:
+        """Stop accepting and drain what is quick to drain, where the tasks are alive that do it.  What is left is in the log."""
         kernel = self._kernel
         kernel.accepting = False
         failed = any(child.state == "failed" for child in self._runtime.children)
-        if kernel.journal is not None and not failed:
+        if kernel.journal is not None and alive and not failed:
             with trio.move_on_after(kernel.config.deadlines.close * 0.6):
                 await self._drain_local()
 
