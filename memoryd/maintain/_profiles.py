@@ -10,7 +10,7 @@ import attrs
 
 from memoryd.core import Config, Value, profile_folder
 from memoryd.errors import InvalidInput, MemorydError
-from memoryd.maintain._staging import DISCARDED, discard, sweep
+from memoryd.maintain._staging import DISCARDED, STAGING, discard, sweep
 from memoryd.store import (
     ProfileStore,
     alone,
@@ -85,6 +85,8 @@ def existing(home: Path, name: str) -> ProfileStore:
     """The profile ``name``, which is not created; raises :class:`InvalidInput` where there is none."""
     if not is_there(home, name):
         raise InvalidInput("profile", f"there is no profile {name!r}; `memoryd profiles list` shows those there are")
+    for parent, prefix in ((home, STAGING), (home / "profiles", DISCARDED)):
+        sweep(parent, prefix)  # what killed processes left
     return open_profile(home, name)
 
 

@@ -133,7 +133,7 @@ class _Repair:
         problem = "it is empty" if path.exists() else "it is gone"
         kept = ""
         if not self.dry_run and found.profile is not None:
-            with staging(self.directory) as stage:
+            with staging(self.home.absolute()) as stage:
                 made = _made_in(found.profile, stage)
                 make_store(made, path.name)
                 kept = self._swap(stage / path.name, path)
@@ -144,7 +144,7 @@ class _Repair:
         if self.dry_run or found.profile is None:
             self.findings.append(Finding(path.name, problem, "its readable rows are kept, the file is put aside", lost=True))
             return
-        with staging(self.directory) as stage:
+        with staging(self.home.absolute()) as stage:
             made = _made_in(found.profile, stage)
             rescued = salvage_store(made, path, stage)
             filled = mend_log(stage / path.name) if path.name == "log.db" else 0

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from memoryd.store import os_errors, private_directory
 
-__all__ = ["DISCARDED", "aside", "discard", "staging", "sweep"]
+__all__ = ["DISCARDED", "STAGING", "aside", "discard", "staging", "sweep"]
 
 STAGING = "staging-"
 DISCARDED = "discarded-"

@@ -10,6 +10,7 @@ from memoryd import __version__
 from memoryd.core import BackendStatus, GateStatus, LogStatus, State, Status, StoreStatus, TaskStatus, worst_state
 from memoryd.errors import MemorydError, StoreError
 from memoryd.runtime._kernel import Kernel, Member
+from memoryd.runtime._limits import limit_notes
 from memoryd.runtime._members import REPAIR
 from memoryd.runtime._owner import read_owner
 from memoryd.runtime._supervise import Child
@@ -183,6 +184,7 @@ def _notes(
         for backend in backends
         if backend.owner_stopped
     ]
+    notes += limit_notes(kernel)
     notes += [f"{member.name}: its memory is damaged; {REPAIR}" for member in kernel.members if member.damaged]
     notes += [
         f"process {pid} reads {store.path} and pins {store.wal_bytes} bytes of its write-ahead log, which shrinks when that process is done"
