@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memoryd.core import evidence_of
@@ -116,7 +116,7 @@ def _assistant_row(record: Mapping[str, Any]) -> Row:
 
 
 def _is_tool_result(content: object) -> bool:
-    return isinstance(content, Sequence) and any(isinstance(part, Mapping) and part.get("type") == "tool_result" for part in content)
+    return isinstance(content, list) and any(isinstance(part, dict) and part.get("type") == "tool_result" for part in content)
 
 
 def _tool_calls(content: object) -> Iterator[Mapping[str, Any]]:

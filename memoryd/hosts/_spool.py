@@ -31,8 +31,8 @@ _ASIDE = "hooks.quarantine"
 
 def has_spool(home: Path) -> bool:
     """Whether anything waits; one look at the directory."""
-    with suppress(OSError):
-        return any(entry.name == NAME or entry.name.startswith(_TAKING) for entry in os.scandir(home))
+    with suppress(OSError), os.scandir(home) as found:
+        return any(entry.name == NAME or entry.name.startswith(_TAKING) for entry in found)
     return False
 
 
@@ -84,8 +84,7 @@ def claim_spool(home: Path) -> Iterator[SpoolFile]:
     """The files that wait, those first that a process left behind that ended while it took them in."""
     with suppress(FileNotFoundError):
         os.rename(home / NAME, home / f"{_TAKING}{os.getpid()}-{secrets.token_hex(8)}")
-    found = [Path(entry.path) for entry in os.scandir(home) if entry.name.startswith(_TAKING)] if home.is_dir() else []
-    for path in sorted(found, key=_age):
+    for path in sorted(home.glob(f"{_TAKING}*"), key=_age):
         with suppress(FileNotFoundError, BlockingIOError):
             yield _locked(path)
 
@@ -130,8 +129,8 @@ def split_frames(data: bytes) -> tuple[list[HookCall], bytes]:
             calls.append(found.call)
             at = found.end
             continue
-        following = data.find(b"\nH", at)
-        end = len(data) if following < 0 else following + 1
+        following = data.find(b"H", at + 1)
+        end = len(data) if following < 0 else following
         damaged += data[at:end]
         at = end
     return calls, bytes(damaged)

@@ -213,18 +213,12 @@ def turns_in(dialect: Dialect, path: str, where: Callable[[Mapping[str, Any]], W
         if row is not None and row.kind in ("user", "assistant", "sidechain") and line.record is not None:
             places[row.id] = where(line.record)
         taker.take([line])
-        yield from _drained(found, places)
+        if found:
+            yield from ((said, places[said.id]) for said in found)
+            found.clear()
+            places = {id: place for id, place in places.items() if id == taker.place.id}  # the turn that is open now
     taker.settle("")
-    yield from _drained(found, places)
-
-
-def _drained(found: list[Said], places: dict[str, Where]) -> Iterator[tuple[Said, Where]]:
-    for said in found:
-        yield said, places[said.id]
-    if found:
-        for id in list(places)[:-1]:  # the last one may begin the next turn
-            del places[id]
-    found.clear()
+    yield from ((said, places[said.id]) for said in found)
 
 
 def _valid(place: Place, path: str) -> Place:

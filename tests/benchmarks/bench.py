@@ -21,7 +21,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 MODULES = (
-    "bench_append", "bench_checkpoint", "bench_project", "bench_recall", "bench_import", "bench_honcho", "bench_daemon", "bench_hermes",
+    "bench_append", "bench_checkpoint", "bench_project", "bench_recall", "bench_import", "bench_honcho", "bench_daemon", "bench_hermes", "bench_hooks",
     "bench_mcp",
 )  # fmt: skip
 
