@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from memoryd.blocking import Memory
+from memoryd.core import scope
 from memoryd.hosts import find_host, host_names
 
 ROOT = Path(__file__).parents[2]
@@ -64,6 +68,39 @@ def test_the_commands_run(page: str, seen: list[str], environ: dict[str, str], t
     for text in seen:
         assert text in out, out
     assert list(tmp_path.iterdir()) == []
+
+
+DRIVER = """
+import { memoryd } from "./plugin.mjs";
+const text = (value) => ({ type: "text", text: value });
+const data = [
+  { info: { role: "user" }, parts: [text("Fix the flaky test"), { type: "file" }] },
+  { info: { role: "assistant" }, parts: [text("The sleep"), text("is the cause.")] },
+];
+const hooks = await memoryd({ client: { session: { messages: async ({ path }) => ({ data: path.id === "s-1" ? data : [] }) } } });
+const output = { context: [] };
+await hooks["experimental.session.compacting"]({ sessionID: "s-1" }, output);
+if (output.context.length) process.exit(3);
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no JavaScript here")
+def test_the_plugin_for_opencode_archives_or_throws(environ: dict[str, str], tmp_path: Path, private_home: Path) -> None:
+    (code,) = re.findall(r"^```js\n(.*?)^```$", (PAGES / "other-agents.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    (tmp_path / "plugin.mjs").write_text(code)
+    (tmp_path / "driver.mjs").write_text(DRIVER)
+    command = ["node", "driver.mjs"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environ, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    with Memory() as memory, scope(user="default"):
+        (found,) = memory.checkpoints(session="s-1")
+        row = memory.restore(found.id).rows[1]
+    assert row is not None
+    assert json.loads(row) == {"role": "assistant", "content": "The sleep\nis the cause."}
+    (private_home / "memoryd.toml").write_text("[gate]\nmode = 7\n")
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environ, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "memoryd: " in done.stderr, "an exception is what holds OpenCode back"
 
 
 def test_every_host_has_its_page() -> None:
