@@ -268,16 +268,16 @@ class MemoryBackend:
             return self._memory.store(key, value, metadata).accepted.state != "off"
 
     def retrieve(self, user_id: str, key: str) -> MemoryValue | None:
-        return self._fresh(user_id, lambda rt: rt.retrieve(key))
+        return self._fresh(user_id, lambda memory: memory.retrieve(key))
 
     def query(self, user_id: str, text: str, limit: int = 10) -> list[MemoryValue]:
-        return self._fresh(user_id, lambda rt: rt.query(text, limit))
+        return self._fresh(user_id, lambda memory: memory.query(text, limit))
 
     def list_keys(self, user_id: str) -> list[str]:
-        return self._fresh(user_id, lambda rt: rt.list_keys())
+        return self._fresh(user_id, lambda memory: memory.list_keys())
 
     def list_memories(self, user_id: str) -> list[MemoryValue]:
-        return self._fresh(user_id, lambda rt: rt.list_memories())
+        return self._fresh(user_id, lambda memory: memory.list_memories())
 
     def delete(self, user_id: str, key: str) -> bool:
         """True where there is nothing under ``key`` any more; a missing key is so already."""
@@ -285,15 +285,11 @@ class MemoryBackend:
             off = self._memory.delete(key).accepted.state == "off"
         return not off or self.retrieve(user_id, key) is None
 
-    def _fresh(self, user_id: str, read: Callable[[Runtime], Awaitable[T]]) -> T:
+    def _fresh(self, user_id: str, read: Callable[[Memory], T]) -> T:
         """Read, after what other processes accepted is projected, as far as the deadline allows."""
-
-        async def work(runtime: Runtime) -> T:
-            await runtime.catch_up(runtime.config.deadlines.retrieve)
-            return await read(runtime)
-
         with _user(user_id):
-            return self._memory._run(work)
+            self._memory.catch_up(self._memory.config.deadlines.retrieve)
+            return read(self._memory)
 
     def close(self) -> None:
         self._memory.close()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memoryd.core import Receipt, Scope, bind_scope
-from memoryd.errors import CheckpointBlocked, MemorydError
+from memoryd.errors import CheckpointBlocked, DaemonError, MemorydError
 from memoryd_hermes._echo import clean_row
 from memoryd_hermes._stores import Store
 
@@ -24,14 +24,26 @@ def checkpoint(store: Store, scope: Scope, messages: Sequence[Any], trigger: str
     """
     rows = [clean_row(row) for row in messages]
     try:
-        with store.memory() as memory, bind_scope(scope):
-            return memory.checkpoint(rows, host="hermes", trigger=trigger)
+        try:
+            return _archived(store, scope, rows, trigger)
+        except DaemonError:  # a checkpoint needs the local disk only
+            return _archived(store, scope, rows, trigger)
     except CheckpointBlocked:
         raise
     except MemorydError as error:
         if os.environ.get("MEMORYD_GATE", "").strip().lower() in _OPEN_MODES:
             return None
         raise _refusal(store, scope, error) from error
+
+
+def _archived(store: Store, scope: Scope, rows: list[Any], trigger: str) -> Receipt:
+    with store.memory() as memory, bind_scope(scope):
+        try:
+            return memory.checkpoint(rows, host="hermes", trigger=trigger)
+        except CheckpointBlocked as blocked:
+            if isinstance(blocked.__cause__, DaemonError):
+                raise blocked.__cause__ from None
+            raise
 
 
 def _refusal(store: Store, scope: Scope, error: MemorydError) -> CheckpointBlocked:

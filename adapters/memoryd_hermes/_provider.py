@@ -30,7 +30,7 @@ from memoryd_hermes._mirror import mirror
 from memoryd_hermes._places import store_home
 from memoryd_hermes._session import Binding, bind
 from memoryd_hermes._settings import read_settings, settings_path
-from memoryd_hermes._stores import OpenMemory, open_embedded
+from memoryd_hermes._stores import OpenMemory
 from memoryd_hermes._tools import SCHEMAS, Call, answer
 from memoryd_hermes._turns import SpokenTurn, row_uids
 
@@ -55,11 +55,11 @@ _CHECKPOINTS = {
 
 
 class MemorydProvider(ProviderBase):  # type: ignore[misc]
-    """memoryd for one agent of Hermes.  ``open_memory`` says how the store is opened; embedded in this process if it is left out."""
+    """memoryd for one agent of Hermes.  ``open_memory`` says how the store is opened; if it is left out the setting ``daemon`` does."""
 
     pre_compress_checkpoint_api_version = 2
 
-    def __init__(self, open_memory: OpenMemory = open_embedded) -> None:
+    def __init__(self, open_memory: OpenMemory | None = None) -> None:
         self._open_memory = open_memory
         self._bound: Binding | None = None
         self._problem = ""

@@ -17,7 +17,7 @@ from memoryd_hermes._owner import own_store
 from memoryd_hermes._places import store_home
 from memoryd_hermes._recorder import Recorder
 from memoryd_hermes._settings import Settings, read_settings
-from memoryd_hermes._stores import OpenMemory, store_at
+from memoryd_hermes._stores import OpenMemory, open_embedded, store_at
 from memoryd_hermes._turns import SpokenTurn
 
 __all__ = ["Binding", "bind"]
@@ -26,7 +26,7 @@ _MARKS = {"compression": "compaction", "branch": "branch", "resume": "resume"}
 _GOES_ON = frozenset({"", "compression", "branch"})
 
 
-def bind(home: Path, session_id: object, given: Mapping[str, Any], open_memory: OpenMemory) -> Binding:
+def bind(home: Path, session_id: object, given: Mapping[str, Any], open_memory: OpenMemory | None) -> Binding:
     """Read what this agent is bound to, secrets included: in the host's own call, where the profile is in scope.
 
     Raises :class:`ConfigError` for settings that cannot be read.  Nothing is written yet.
@@ -34,7 +34,15 @@ def bind(home: Path, session_id: object, given: Mapping[str, Any], open_memory: 
     settings = read_settings(home)
     identity = identity_of(settings, given, str(given.get("cwd") or "") or working_directory())
     session = str(session_id or "") or identity.told.get("chat", "") or "default"
-    return Binding(home, settings, identity, fitting_name(session), open_memory)
+    return Binding(home, settings, identity, fitting_name(session), open_memory or _opener(settings))
+
+
+def _opener(settings: Settings) -> OpenMemory:
+    if settings.daemon == "never":
+        return open_embedded
+    from memoryd_hermes._relay import open_relayed
+
+    return open_relayed
 
 
 class Binding:

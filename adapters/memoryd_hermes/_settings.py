@@ -61,6 +61,11 @@ FIELDS = (
         "key of the Honcho server; kept in the profile's .env", env_key="HONCHO_API_KEY", prompted=True, when=_HONCHO,
     ),
     Field("store", "Store", "text", "", "a memoryd home to share with other hosts; empty: memoryd-store in the Hermes home"),
+    Field(
+        "daemon", "Daemon", "select", "never",
+        "auto: through memoryd's daemon while it serves the store, whose configuration counts then; never: in this process",
+        options=("never", "auto"),
+    ),
     Field("user", "User", "text", "default", "whose memory it is where Hermes names no user"),
     Field("private", "Private", "bool", False, "true: nothing is recorded, and no checkpoint is archived"),
     Field(
@@ -82,6 +87,7 @@ class Settings:
     backend: str = "local"
     honcho_url: str = ""
     store: str = ""
+    daemon: str = "never"
     user: str = "default"
     private: bool = False
     automation: str = "apart"

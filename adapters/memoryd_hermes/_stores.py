@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from memoryd.blocking import Memory
 from memoryd.core import Config
-from memoryd.errors import BackendError, ConfigError, DeadlineExceeded, MemorydError
+from memoryd.errors import BackendError, ConfigError, DaemonError, DeadlineExceeded, MemorydError
 from memoryd_hermes._config import CLOSE_SECONDS, without_remotes
 from memoryd_hermes._ledger import Ledgers
 
@@ -62,6 +62,9 @@ class Store:
         memory = self._take(timeout)
         try:
             yield memory
+        except DaemonError:
+            self._lost(memory)
+            raise
         finally:
             with self._lock:
                 self._users -= 1
@@ -79,6 +82,14 @@ class Store:
             return self._memory
         finally:
             self._lock.release()
+
+    def _lost(self, memory: Memory) -> None:
+        """The daemon is away: the next call opens anew, which may be in this process."""
+        with self._lock:
+            if self._memory is not memory:
+                return
+            self._memory = None
+        threading.Thread(target=_closed, args=(memory,), name="memoryd:close", daemon=True).start()
 
     def _unused(self) -> Memory | None:
         """The memory to close now, where nobody needs it any more.  Under the lock."""

@@ -41,6 +41,14 @@ CONFIG_SCHEMA = ProviderConfigSchema(
             description="a memoryd home to share with other hosts; empty: memoryd-store in the Hermes home",
         ),
         ProviderField(
+            key="daemon",
+            label="Daemon",
+            kind="select",
+            default="never",
+            description="auto: through memoryd's daemon while it serves the store, whose configuration counts then; never: in this process",
+            options=_options("never", "auto"),
+        ),
+        ProviderField(
             key="user",
             label="User",
             default="default",
