@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.adapters.hermes.hosts.world import FILLER, World, end
+from tests.adapters.hermes.hosts.world import World, end
 
 pytestmark = pytest.mark.hosts
 
@@ -100,7 +100,8 @@ def test_setup_by_the_host(make_world: MakeWorld, host: str) -> None:
     world = make_world(host)
     config = world.home / "config.yaml"
     config.write_text(config.read_text().replace("provider: memoryd", "provider: ''"))
-    assert "invalid choice" in world.hermes("memoryd", "status", code=None)
+    refused = world.hermes("memoryd", "status", code=None)
+    assert "invalid choice" in refused or "is not a `hermes` command" in refused
     world.hermes("memory", "setup", "memoryd")
     text = config.read_text()
     assert text.startswith("# a comment that stays\n") and "provider: memoryd" in text
@@ -139,9 +140,9 @@ def test_a_tool_call(make_world: MakeWorld, host: str) -> None:
 def test_the_memory_of_the_host_is_mirrored(make_world: MakeWorld, host: str) -> None:
     world = make_world(host)
     add = 'CALL_TOOL memory {"action": "add", "target": "memory", "content": "The server is kestrel"}'
-    replace = 'CALL_TOOL memory {"action": "replace", "target": "memory", "old_text": "kestrel", "content": "The server is osprey"}'
+    change = '"action": "replace", "content": "The server is osprey"' if host == "host19" else '"action": "patch", "content": "osprey"'
+    replace = f'CALL_TOOL memory {{{change}, "target": "memory", "old_text": "kestrel"}}'
     results(world.drive(("agent", "s1"), ("turn", add), ("turn", replace), ("end", None)))
-    assert "osprey" in world.memoryd("--home", str(world.store), "recall", "server")
     writes = [(row["key"], row["value"]) for row in world.events("memory")]
     assert [value for _, value in writes] == ["The server is kestrel", "The server is osprey"]
     current = world.memoryd("--home", str(world.store), "list")
@@ -193,9 +194,7 @@ def test_a_slow_remote_backend_is_not_waited_for(make_world: MakeWorld, host: st
     world = make_world(host)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        folder = world.home / "memoryd"
-        folder.mkdir()
-        (folder / "config.json").write_text(json.dumps({"backend": "honcho", "honcho_url": address}))
+        world.settings(backend="honcho", honcho_url=address)
         (world.home / ".env").write_text("HONCHO_API_KEY=a-key\n")
         began = time.monotonic()
         told = world.drive(("agent", "s1"), ("turn", FACTS[1]), ("turn", "how is the deploy host called?"), ("end", None))
@@ -247,6 +246,3 @@ def test_the_old_host_cannot_be_refused(make_world: MakeWorld) -> None:
     assert compressed["after"] < compressed["before"]
     assert "no checkpoint contract" in world.memoryd("install", "hermes", "--gate", code=64)
     assert "0.19.0 has no checkpoint contract" in world.hermes("memoryd", "doctor", code=None)
-
-
-assert FILLER

@@ -141,6 +141,20 @@ class Driver:
     def do_remove(self, place: str) -> None:
         (self.home / place).unlink()
 
+    def do_copy(self, place: str) -> None:
+        """Copy a folder to ``copy`` in the home, with the databases as SQLite copies them."""
+        import shutil
+        import sqlite3
+
+        shutil.copytree(self.home / place, self.home / "copy", ignore=shutil.ignore_patterns("*.db", "*.db-*"))
+        for path in (self.home / place).rglob("*.db"):
+            target = self.home / "copy" / path.relative_to(self.home / place)
+            with sqlite3.connect(path) as source, sqlite3.connect(target) as copy:
+                source.backup(copy)
+
+    def do_env(self, values: dict[str, str]) -> None:
+        os.environ.update(values)
+
     def do_call(self, argument: list[str]) -> dict[str, Any]:
         """Run memoryd as another process: ``argument`` are its words."""
         import subprocess

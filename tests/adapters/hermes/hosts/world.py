@@ -55,6 +55,12 @@ class World:
         (home / "config.yaml").write_text(text)
         self.memoryd("install", "hermes", "--hermes-home", str(home))
 
+    def settings(self, **values: str) -> None:
+        """What a user sets for memoryd, as the dashboard writes it."""
+        path = self.home / "memoryd/config.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(values))
+
     # -- processes -----------------------------------------------------------------------------------------------------------
 
     def env(self) -> Mapping[str, str]:
