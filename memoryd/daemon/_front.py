@@ -46,6 +46,8 @@ class Front:
         self.log = log
         self._answer_hook = answer_hook
         self._since = time.time()
+        self.refused = 0
+        """Notifications that could not be done; whoever sent them was not told."""
 
     def talk(self, line: Line) -> Conversation:
         return Conversation(self, line)
@@ -100,6 +102,7 @@ class Front:
             "connections": len(server.lines),
             "served": server.served,
             "cut_off": server.cut_off,
+            "refused": self.refused,
             "in_flight": sum(line.talk.in_flight for line in server.lines),
             "profiles": [{"home": str(runtime.home), "profile": runtime.profile} for runtime in self.pool.runtimes()],
         }

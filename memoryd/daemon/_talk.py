@@ -9,14 +9,14 @@ from __future__ import annotations
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
 from memoryd.errors import DaemonBusy, MemorydError
-from memoryd.wire import Call, Connection, Greeting, HookCall
+from memoryd.wire import Call, Connection, Ended, Event, Greeting, HookCall, Rejected
 
 if TYPE_CHECKING:
     from memoryd.daemon._front import Front
@@ -60,16 +60,20 @@ class Conversation:
     def closing(self) -> bytes:
         return self._connection.closing()
 
-    def _one(self, event: Any) -> bytes:
-        if type(event) is Call:
-            return self._call(event)
+    def _one(self, event: Event) -> bytes:
         match event:
+            case Call():
+                return self._call(event)
             case Greeting():
                 self._begin(self._greet, event)
             case HookCall():
                 self._begin(self._hook, event)
-            case _:
-                return getattr(event, "answer", b"")
+            case Rejected(answer, error):
+                if not answer and self._connection.state != "closed":
+                    self._refused(error)
+                return answer
+            case Ended():
+                pass
         return b""
 
     def _begin(self, work: Callable[[T], Awaitable[None]], event: T) -> None:
@@ -128,7 +132,7 @@ class Conversation:
         try:
             return self._connection.answer(call, call.run(target))
         except Exception as error:  # noqa: BLE001 - the edge of a call
-            return self._connection.fail(call, self._told(error, call.method.name))
+            return self._failed(call, error)
 
     async def _start_waiting(self) -> None:
         """Let what waits begin, one after the other."""
@@ -136,7 +140,7 @@ class Conversation:
             call = self._waiting.popleft()
             if not call.method.quick and self._running >= self._front.limits.in_flight:
                 problem = DaemonBusy(f"{self._running} slow calls of this connection are not answered yet")
-                self._line.send(self._connection.fail(call, problem))
+                self._line.send(self._failed(call, problem))
             else:
                 self._running += 1
                 await self._line.nursery.start(self._slow, call)
@@ -148,7 +152,7 @@ class Conversation:
             try:
                 target = await stack.enter_async_context(self._front.target(call, self._place))
             except Exception as error:  # noqa: BLE001 - the edge of a call
-                reply = self._connection.fail(call, self._told(error, call.method.name))
+                reply = self._failed(call, error)
                 task_status.started()
             else:
                 task_status.started()  # no checkpoint from here to where the call appends its event: order is kept
@@ -161,21 +165,26 @@ class Conversation:
     async def _answered(self, call: Call, target: Any) -> bytes:
         if call.method.quick:
             return self._quick(call, target)
+        progress = _Progress(lambda done, total: self._line.send(self._connection.progress(call, done, total)))
         if call.wants_progress and call.method.name == "verify":
-            call.arguments["on_progress"] = self._progress(call)
+            call.arguments["on_progress"] = progress
         try:
             return self._connection.answer(call, await call.run(target))
         except Exception as error:  # noqa: BLE001 - the edge of a call
-            return self._connection.fail(call, self._told(error, call.method.name))
+            return self._failed(call, error)
+        finally:
+            progress.over = True
 
-    def _progress(self, call: Call) -> Callable[[int, int], None]:
-        """Tells the client how far the call is, from the thread that does the work; what it says is on its way before the answer is."""
-        token = trio.lowlevel.current_trio_token()
+    def _failed(self, call: Call, error: Exception) -> bytes:
+        """Tell the client what a call raised.  One that sent a notification learns nothing, so the log says it."""
+        self._told(error, call.method.name)
+        if call.is_notification:
+            self._refused(error)
+        return self._connection.fail(call, error)
 
-        def tell(done: int, total: int) -> None:
-            self._line.send(self._connection.progress(call, done, total))
-
-        return lambda done, total: token.run_sync_soon(tell, done, total)
+    def _refused(self, error: Exception) -> None:
+        self._front.refused += 1
+        self._front.log.warning("daemon.notification_refused", error=type(error).__name__)
 
     def _told(self, error: Exception, method: str) -> Exception:
         """``error``, after a bug was written down: frames only, because its message could quote a text."""
@@ -183,3 +192,20 @@ class Conversation:
             frames = "".join(traceback.format_tb(error.__traceback__))
             self._front.log.error("daemon.call_crashed", method=method, error=type(error).__name__, frames=frames)
         return error
+
+
+class _Progress:
+    """Says how far a call is, from the thread that does the work; nothing any more once the call is ``over``."""
+
+    def __init__(self, say: Callable[[int, int], None]) -> None:
+        self._say = say
+        self._token = trio.lowlevel.current_trio_token()
+        self.over = False
+
+    def __call__(self, done: int, total: int) -> None:
+        with suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(self._on_loop, done, total)
+
+    def _on_loop(self, done: int, total: int) -> None:
+        if not self.over:
+            self._say(done, total)

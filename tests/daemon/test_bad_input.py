@@ -132,6 +132,31 @@ def test_a_wrong_call_costs_nothing_but_its_answer(daemon: Daemon) -> None:
         raw.turn("still here")
 
 
+def test_a_notification_that_cannot_be_done_is_counted(daemon: Daemon) -> None:
+    """Whoever sends one is not told; status is."""
+    with daemon.client() as raw:
+        before = raw.call("daemon_status")["refused"]
+        raw.send(frame("sync_turn", user="x", assistant="y", scope={"user": "ada"}))
+        raw.send(frame("no_such_method"))
+        raw.send(frame("recall", query=7, scope=SCOPE))
+        until(lambda: raw.call("daemon_status")["refused"] == before + 3)
+
+
+def test_a_client_that_leaves_while_it_is_told_of_progress(daemon: Daemon) -> None:
+    with daemon.client() as raw:
+        for number in range(5):
+            rows = [{"role": "user", "content": f"{number}-{row}"} for row in range(200)]
+            raw.call("checkpoint", messages=rows, scope={**SCOPE, "session": f"p{number}"})
+        raw.send(frame("verify", ask="v", progress=True, scope=SCOPE))
+        told = []
+        while (found := raw.read()).get("id") != "v":
+            told.append(found["params"])
+        assert found["result"]["corrupt"] == [] and told and told[-1]["id"] == "v"
+    for _ in range(20):
+        with daemon.client() as leaving:
+            leaving.send(frame("verify", ask="v", progress=True, scope=SCOPE))
+
+
 def test_random_bytes_and_mutilated_frames(daemon: Daemon) -> None:
     chooser = random.Random(7)
     good = HELLO + frame("sync_turn", ask=1, user="fuzz", assistant="", scope=SCOPE) + frame("recall", ask=2, query="fuzz", scope=SCOPE)
