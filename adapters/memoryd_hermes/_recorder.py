@@ -22,6 +22,7 @@ from memoryd_hermes._turns import Entry, SpokenTurn, is_cut, missing_turns, spok
 __all__ = ["Recorder"]
 
 _WAITING_CHARS = 16 << 20
+_UNCLAIMED = 256  # a host's worker is never that far behind
 
 
 @attrs.frozen(slots=True)
@@ -152,6 +153,7 @@ class Recorder:
             self.counts["refused"] += 1  # the transcript has it: the next time tries again
             return False
         ledger.unclaimed.append((*_words(ledger, wanted.turn), frozenset(wanted.turn.uids)))
+        del ledger.unclaimed[:-_UNCLAIMED]
         return True
 
 

@@ -16,6 +16,7 @@ from memoryd.blocking import Memory
 from memoryd.core import Config
 from memoryd.testing import Fault, FaultyVFS
 from memoryd_hermes import MemorydProvider, register
+from memoryd_hermes._settings import FIELDS
 from memoryd_hermes._stores import store_at
 from tests.adapters.hermes.manager import CORE_TOOLS, Manager, agent, events, said, store_of, turns
 
@@ -321,3 +322,28 @@ def test_hooks_take_a_context_that_knows_nothing(home: Path) -> None:
     with agent(home) as manager:
         contextvars.Context().run(manager.provider.sync_turn, "from an empty context", "ok")
         assert "empty context" in contextvars.Context().run(manager.recalled, "what came from an empty context?")
+
+
+def test_what_the_host_s_status_shows(home: Path) -> None:
+    configure(home, backend="null")
+    found = MemorydProvider().get_status_config({})
+    assert found["backend"] == "null" and found["store"] == str(store_of(home)) and "best effort" in found["checkpoints"]
+
+
+def test_a_refused_turn_outlasts_the_agent_that_it_is_from(home: Path) -> None:
+    store_of(home).write_text("a file is in the way")
+    with agent(home, "s1") as other:
+        with agent(home, "s2") as evicted:
+            evicted.turn(1, "said meanwhile", "ok", [])
+        store_of(home).unlink()
+        other.turn(1, "said later", "ok", [])
+    assert turns(home) == [("said meanwhile", "ok"), ("said later", "ok")]
+    assert [event["scope"]["session"] for event in events(store_of(home)) if event["kind"] == "turn"] == ["s2", "s1"]
+
+
+def test_the_reference_has_every_setting_tool_and_mark(home: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs/reference/hermes.md").read_text("utf-8")
+    names = [field.key for field in FIELDS] + [schema["name"] for schema in MemorydProvider().get_tool_schemas()]
+    marks = ["start", "compaction", "branch", "resume", "reset", "rewind", "switch", "delegation", "reconciled"]
+    assert [name for name in (*names, *marks) if f"`{name}`" not in page] == []
+    assert [field.key for field in FIELDS if f"| `{field.key}` | " + (f"`{str(field.default).lower()}`" if field.default != "" else "") not in page] == []
