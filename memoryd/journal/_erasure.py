@@ -125,9 +125,12 @@ class Erasures:
             return next((row[1] for row in self._journal.connection.all(SQL["erasures"]) if row[0] == seq), 0)
 
     def _clear_slice(self, seq: int, targets: tuple[int, ...], position: int) -> None:
+        """Rows are taken out and put back without their payloads: changed in place they would leave pages almost empty, for good."""
         connection = self._journal.connection
         with self._journal.lock, connection.transaction("IMMEDIATE"):
-            connection.executemany(SQL["clear_payload"], [(target,) for target in targets])
+            rows = [row for target in targets for row in connection.all(SQL["without_payload"], (target,))]
+            connection.executemany(SQL["take_out"], [(row[0],) for row in rows])
+            connection.executemany(SQL["put_back"], rows)
             connection.run(SQL["erased_to"], (position, seq))
 
     def finish(self, erasure: PendingErasure) -> bool:

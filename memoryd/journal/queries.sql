@@ -65,8 +65,14 @@ INSERT INTO erasure (forget_seq, position, plan) VALUES (?, 0, ?)
 -- name: erasures
 SELECT forget_seq, position, plan FROM erasure ORDER BY forget_seq
 
--- name: clear_payload
-UPDATE event SET payload = NULL WHERE seq = ?
+-- name: without_payload
+SELECT seq, event_id, turn_key, at, kind FROM event WHERE seq = ?
+
+-- name: take_out
+DELETE FROM event WHERE seq = ?
+
+-- name: put_back
+INSERT INTO event (seq, event_id, turn_key, at, kind, payload) VALUES (?, ?, ?, ?, ?, NULL)
 
 -- name: erased_to
 UPDATE erasure SET position = ? WHERE forget_seq = ?
