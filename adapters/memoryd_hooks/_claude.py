@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memoryd.core import evidence_of
-from memoryd.hosts import GateCapability, Heard, HookReply, Kind, Row
+from memoryd.hosts import GateCapability, Heard, Kind, Row
+from memoryd.wire import HookReply
 from memoryd_hooks._payload import at_of, mapping, paths_in, text_of, word
 
 __all__ = ["Claude"]

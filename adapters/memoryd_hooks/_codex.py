@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from memoryd.core import evidence_of
-from memoryd.hosts import SILENT, GateCapability, Heard, HookReply, Kind, Row
+from memoryd.hosts import GateCapability, Heard, Kind, Row
+from memoryd.wire import HookReply
 from memoryd_hooks._payload import at_of, mapping, paths_in, text_of, word
 
 __all__ = ["Codex"]
@@ -75,14 +76,14 @@ class Codex:
     # -- answers ------------------------------------------------------------------------------------------------------------
 
     def allow(self, event: str, note: str) -> HookReply:
-        return SILENT
+        return HookReply()
 
     def refuse(self, event: str, reason: str) -> HookReply:
         return HookReply(0, json.dumps({"continue": False, "stopReason": reason[:_REASON]}).encode("ascii"))
 
     def inject(self, event: str, text: str) -> HookReply:
         if not text:
-            return SILENT
+            return HookReply()
         body = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text[:_INJECTED]}}
         return HookReply(0, json.dumps(body).encode("ascii"))
 

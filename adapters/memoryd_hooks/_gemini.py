@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from memoryd.hosts import SILENT, GateCapability, Heard, HookReply, Kind, Row
+from memoryd.hosts import GateCapability, Heard, Kind, Row
+from memoryd.wire import HookReply
 from memoryd_hooks._payload import at_of, word
 
 __all__ = ["Gemini"]
@@ -40,11 +41,11 @@ class Gemini:
         return at_of(record.get("timestamp"))
 
     def allow(self, event: str, note: str) -> HookReply:
-        return SILENT
+        return HookReply()
 
     def refuse(self, event: str, reason: str) -> HookReply:
         """The host ignores it and shows the reason."""
         return HookReply(2, b"", reason.encode("utf-8", "replace") + b"\n")
 
     def inject(self, event: str, text: str) -> HookReply:
-        return SILENT
+        return HookReply()

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from memoryd.hosts._consent import read_pauses as read_pauses
     from memoryd.hosts._consent import resume as resume
     from memoryd.hosts._consent import was_paused as was_paused
-    from memoryd.hosts._dialect import SILENT as SILENT
     from memoryd.hosts._dialect import Dialect as Dialect
     from memoryd.hosts._dialect import Heard as Heard
     from memoryd.hosts._dialect import Kind as Kind
@@ -61,14 +60,12 @@ if TYPE_CHECKING:
     from memoryd.hosts._transcript import read_lines as read_lines
     from memoryd.hosts._turns import Said as Said
     from memoryd.hosts._turns import turns_in as turns_in
-    from memoryd.wire import HookCall as HookCall
-    from memoryd.wire import HookReply as HookReply
 
 _NAMES = {
     "_answer": ("answer_hook",),
     "_apply": ("Applied", "Done", "apply_plan", "backups_of", "foresee"),
     "_consent": ("IGNORE_FILE", "Consent", "Pause", "consent", "excluded_by", "pause", "read_pauses", "resume", "was_paused"),
-    "_dialect": ("SILENT", "Dialect", "Heard", "Kind", "Row", "find_dialect"),
+    "_dialect": ("Dialect", "Heard", "Kind", "Row", "find_dialect"),
     "_gate_main": ("gate_main", "spool_main"),
     "_edit": ("in_file", "plan_drop", "plan_put", "read_text"),
     "_import": ("TakenIn", "import_history"),
@@ -83,7 +80,6 @@ _NAMES = {
     "_turns": ("Said", "turns_in"),
 }
 _HOMES = {name: f"memoryd.hosts.{module}" for module, names in _NAMES.items() for name in names}
-_HOMES |= dict.fromkeys(("HookCall", "HookReply"), "memoryd.wire")
 
 __all__ = list(_HOMES)
 

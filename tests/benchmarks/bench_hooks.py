@@ -20,8 +20,8 @@ from typing import Any
 
 from _figures import figure, interleave, median, print_table, texts
 
-from memoryd.hosts import HookCall
 from memoryd.hosts._gate_main import answer_in_process
+from memoryd.wire import HookCall
 
 ROUNDS = 40
 GATES = 15

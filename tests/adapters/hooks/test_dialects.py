@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from memoryd.hosts import Dialect, HookReply, find_dialect
+from memoryd.hosts import Dialect, find_dialect
+from memoryd.wire import HookReply
 from tests.adapters.hooks.driver import FIXTURES, ClaudeHost, CodexHost, Host
 from tests.adapters.hooks.test_sessions import turns_of
 from tests.daemon.harness import Daemon
@@ -121,7 +122,7 @@ def test_a_subagent_is_recorded_under_its_name(room: Path, memoryd: Memoryd) -> 
         assert host.tell("SubagentStop", agent_transcript_path=str(own)).silent
     (turn,) = turns_of(memoryd)
     assert (turn["user"], turn["scope"]["agent"], turn["scope"]["session"]) == ("", "explorer", "s-1")
-    assert "Two TODOs." in turn["assistant"]
+    assert "Two loose ends." in turn["assistant"]
 
 
 def test_a_compaction_that_the_gate_was_not_asked_about_is_filled_in(room: Path, memoryd: Memoryd) -> None:

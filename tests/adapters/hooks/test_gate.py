@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from memoryd.hosts import HookCall, HookReply
 from memoryd.hosts._gate_main import answer_in_process
+from memoryd.wire import HookCall, HookReply
 from tests.adapters.hooks.archive import Archive
 from tests.adapters.hooks.driver import ClaudeHost, CodexHost, fixture, payload
 

@@ -96,6 +96,16 @@ def test_what_the_commands_name_is_gone(place: Place) -> None:
     assert str(place.memoryd_home / "bin/memoryd_hook.py") in found.said
 
 
+def test_the_hook_program_is_of_another_version(place: Place) -> None:
+    install(place, "codex")
+    (place.memoryd_home / "bin/memoryd_hook.py").write_text("# of last year")
+    found = checks(place, "codex")["program"]
+    assert (found.state, found.remedy) == ("warn", "memoryd install codex")
+    plan = find_host("codex").plan_install(place)
+    assert [change.path.name for change in plan.changes] == ["memoryd_hook.py"], "settings stay, and with them Codex's trust"
+    assert plan.notes == ()
+
+
 def test_hooks_are_switched_off(place: Place) -> None:
     install(place, "claude-code")
     path = place.home / ".claude/settings.json"

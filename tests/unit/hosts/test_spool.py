@@ -8,8 +8,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.hosts import HookCall, has_spool
+from memoryd.hosts import has_spool
 from memoryd.hosts._spool import append_spool, claim_spool, split_frames
+from memoryd.wire import HookCall
 
 CALL = HookCall("claude", "Stop", "/w", {"HOME": "/h"}, b'{"a": "\nH\x00\x00"}')
 

@@ -170,10 +170,10 @@ def test_a_summary_is_nobody_s_word_and_ends_the_turn_before_it(tmp_path: Path) 
 def test_a_subagent_is_named_and_its_task_is_no_user_s_word(tmp_path: Path) -> None:
     mixed = [said for said, _ in turns_in(CLAUDE, str(fixture("claude-2.1.332", "sidechain.jsonl")), lambda record: None)]
     assert [(said.user, said.assistant, said.agent) for said in mixed] == [
-        ("", "Two TODOs.", "a-1"), ("Fix the flaky test in foo", "The sleep is the cause.", ""),
+        ("", "Two loose ends.", "a-1"), ("Fix the flaky test in foo", "The sleep is the cause.", ""),
     ]  # fmt: skip
     own = [said for said, _ in turns_in(CLAUDE, str(fixture("claude-2.1.332", "subagent.jsonl")), lambda record: None, "explorer")]
-    assert [(said.user, said.assistant, said.agent) for said in own] == [("", "I look around.\n\nTwo TODOs.", "explorer")]
+    assert [(said.user, said.assistant, said.agent) for said in own] == [("", "I look around.\n\nTwo loose ends.", "explorer")]
 
 
 def test_what_the_host_put_in_is_no_user_s_word() -> None:
