@@ -118,5 +118,7 @@ def permissions(home: Path) -> Check:
 def _everything(home: Path) -> Iterator[Path]:
     yield home
     for folder, folders, files in os.walk(home):
+        if Path(folder) == home and "plugins" in folders:
+            folders.remove("plugins")  # programs, and what the interpreter keeps beside them
         yield from (Path(folder, name) for name in (*folders, *files))
 

@@ -9,13 +9,12 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import attrs
 
 from memoryd.core import Backend, Config, DeliveryConfig, GateConfig, LoggingConfig, scope
 from memoryd.doctor._verdict import broken, fine, remedy_of
-from memoryd.errors import MemorydError
+from memoryd.errors import BackendError, MemorydError
 from memoryd.hosts import Check
 from memoryd.runtime import Runtime, backend_context, build_backend, find_backend, health_problem, open_runtime, roles
 from memoryd.store import ProfileStore, lock_holder
@@ -26,13 +25,6 @@ _PREFIX = ".doctor-"
 _ABANDONED = 3600.0
 _SAID = "the word is heliotrope"
 _ROWS = [{"role": "user", "content": _SAID}, {"role": "assistant", "content": "Noted."}]
-
-
-@runtime_checkable
-class _Indexed(Protocol):
-    """A backend whose full-text index can be checked against itself."""
-
-    async def check_index(self) -> None: ...
 
 
 async def write_and_read(home: Path, config: Config) -> Check:
@@ -97,18 +89,18 @@ async def healthy_backends(home: Path, profile: ProfileStore, config: Config) ->
 
 async def _health(name: str, backend: Backend, holder: int | None) -> Check:
     remedy = "check its address, its key and the network"
-    if isinstance(backend, _Indexed):
+    if name == "local":
         remedy = "memoryd repair rebuilds it from the log" if holder is None else f"let process {holder} go on, or end it"
     started = time.perf_counter()
     try:
         if problem := await health_problem(backend):
             return broken(f"health {name}", problem, remedy)
-        if isinstance(backend, _Indexed):
-            await backend.check_index()
         took = (time.perf_counter() - started) * 1000
         return fine(f"health {name}", f"it wrote and read in {took:.0f} ms")
     except MemorydError as error:
-        return broken(f"health {name}", str(error), remedy_of(error, remedy))
+        return broken(f"health {name}", str(error), remedy if isinstance(error, BackendError) else remedy_of(error, remedy))
+    except Exception as error:  # noqa: BLE001 - a backend may be a stranger's code: it is reported, and the rest goes on
+        return broken(f"health {name}", f"it failed: {type(error).__name__}", "mend the plug-in, or choose another backend")
     finally:
-        with suppress(MemorydError):
+        with suppress(Exception):
             await backend.aclose()

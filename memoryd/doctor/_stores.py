@@ -27,7 +27,8 @@ _REPAIR = {"log": REPAIR, "memory": "memoryd repair rebuilds it from the log", "
 
 
 def stores(directory: Path) -> Iterator[Check]:
-    """SQLite's own check of each file, and every event of the log decoded, as far as the time allows."""
+    """SQLite's own check of each file, which includes that of the full-text index, and every event of the log decoded, as far as the
+    time allows.  Nothing is locked."""
     for kind in _KINDS:
         if (path := directory / f"{kind}.db").exists():
             yield _looked_at(kind, path)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memoryd.core import State, worst_state
-from memoryd.errors import MemorydError, ProfileMismatch, StoreFull, StoreLocked, StoreReadOnly, StoreTooNew
+from memoryd.errors import (
+    BackendError,
+    ConfigError,
+    MemorydError,
+    ProfileMismatch,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+    StoreTooNew,
+)
 from memoryd.hosts import Check
 
 __all__ = ["REPAIR", "RESTORE", "broken", "doubtful", "fine", "remedy_of", "state_of"]
@@ -40,6 +49,8 @@ def remedy_of(error: MemorydError, otherwise: str = REPAIR) -> str:
             return "check owner, mode and mount of the file and its directory"
         case StoreLocked():
             return "let the process that holds it go on, or end it"
+        case BackendError() | ConfigError():
+            return "see the checks of the settings and the backends above"
         case _:
             return otherwise
 

@@ -180,6 +180,10 @@ class OpenRuntime:
                 await member.backend.aclose()
         except (BackendError, StoreError, trio.TooSlowError) as error:
             kernel.log.warning("runtime.close", backend=member.name, error=type(error).__name__)
+        except Exception as error:  # a bug of the adapter must keep nothing else from closing
+            if kernel.on_bug == "raise":
+                raise
+            kernel.log.error("runtime.close_crashed", backend=member.name, error=type(error).__name__)
 
     async def _close_stores(self) -> None:
         try:

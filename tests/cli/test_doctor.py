@@ -94,3 +94,28 @@ def test_adapters_that_are_broken_are_reported_and_stop_nothing(memoryd: Any, tm
     assert all("reinstall" in check["remedy"] for check in found.values())
     exploding = memoryd("doctor", "exploding", "--json")
     assert (exploding.code, exploding.json["checks"][0]["said"]) == (1, problems["exploding"])
+
+
+FAILING = """
+from memoryd_null import create as make
+
+async def fails(self):
+    1 / 0
+
+def create(context):
+    return type("Far", (type(make(context)),), {"open": fails, "aclose": fails})()
+"""
+
+
+def test_a_backend_that_fails_as_no_backend_may_is_a_finding(memoryd: Any, private_home: Path) -> None:
+    memoryd("store", "k", "v")
+    (private_home / "plugins").mkdir(mode=0o700)
+    plugin = private_home / "plugins/far.py"
+    plugin.write_text(FAILING)
+    plugin.chmod(0o600)
+    (private_home / "memoryd.toml").write_text('mirrors = ["far"]')
+    done = memoryd("doctor", "--json")
+    found = {check["name"]: check for check in done.json["checks"] if check["state"] != "ok"}
+    assert done.code == 1
+    assert found["health far"]["said"] == "it failed: ZeroDivisionError"
+    assert "mend the plug-in" in found["health far"]["remedy"]

@@ -132,7 +132,7 @@ FAULTS: dict[str, tuple[Plant, str, str, str]] = {
     "an event that cannot be read": (sql("log.db", "UPDATE event SET payload = x'c1' WHERE seq = 3"), "log", "fail", "memoryd repair"),
     "a damaged memory": (garbage("memory.db"), "memory", "fail", "memoryd repair"),
     "a memory that is no database": (lambda home, d: (d / "memory.db").write_bytes(b"\xa5" * 8192), "memory", "fail", "memoryd repair"),
-    "a damaged index": (sql("memory.db", "DELETE FROM fts_data WHERE id > 10"), "health local", "fail", "memoryd repair"),
+    "a damaged index": (sql("memory.db", "DELETE FROM fts_data WHERE id > 10"), "memory", "fail", "memoryd repair"),
     "a damaged archive": (garbage("archive.db"), "archive", "fail", "memoryd repair"),
     "archived bytes that changed": (sql("archive.db", "UPDATE pack SET data = zeroblob(length(data))"), "checkpoints", "fail", "repair"),
     "a clock that was set back": (lambda home, d: os.utime(d / "log.db", (time.time() + 9999,) * 2), "clock", "warn", "set the clock"),

@@ -106,3 +106,23 @@ async def test_an_adapter_with_a_bug_breaks_itself_only(tmp_path: Path, autojump
             await rt.flush()
             assert len(await rt.recall("zebra")) == 2
             assert (await rt.checkpoint([{"role": "user", "content": "zebra"}])).verdict == "archived"
+
+
+async def test_a_backend_that_fails_while_it_closes_keeps_nothing_else_from_closing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Failing(FakeRemote):
+        async def aclose(self) -> None:
+            raise ZeroDivisionError("a bug")
+
+    with registered("fake", lambda context: Failing()):
+        async with memoryd.open_runtime(tmp_path, config={"mirrors": ["fake"]}, on_bug="contain") as rt:
+            with memoryd.scope(user="ada", session="s1"):
+                rt.sync_turn("zebra", "ok")
+        assert "runtime.close_crashed" in capfd.readouterr().err
+        with pytest.raises(ZeroDivisionError):
+            async with memoryd.open_runtime(tmp_path, config={"mirrors": ["fake"]}, on_bug="raise"):
+                pass
+    async with memoryd.open_runtime(tmp_path) as rt:
+        with memoryd.scope(user="ada"):
+            assert [hit.text for hit in await rt.recall("zebra")] == ["zebra"]
