@@ -23,7 +23,7 @@ import trio
 
 from memoryd.client import AWAY, Attempts, Client, Held
 from memoryd.core import Accepted, Config, GivenEvent, Scope, bind_event, bind_scope
-from memoryd.errors import ClosedError, DaemonError, DeadlineExceeded, MemorydError, NotDurable
+from memoryd.errors import ClosedError, DaemonError, DeadlineExceeded, MemorydError
 from memoryd.settings import load_config, resolve_home, resolve_socket
 from memoryd.wire import config_fingerprint
 
@@ -99,7 +99,7 @@ class _Lasting(Client):
         self._taking = threading.RLock()
         self._lock = threading.Lock()
         self._portal: Portal | None = None
-        self._between: list[Held] | None = None
+        self._is_between = False  # neither the daemon nor this process takes turns: they are held
         self._took_over = False
 
     @property
@@ -163,7 +163,7 @@ class _Lasting(Client):
             try:
                 return super()._accept(method, arguments)
             except ClosedError:
-                if self._between is None:
+                if not self._is_between:
                     raise  # else it was taken over in this moment
 
     def _accept_here(self, method: str, arguments: Mapping[str, Any]) -> Accepted | None:
@@ -171,10 +171,8 @@ class _Lasting(Client):
         with self._lock:
             if self._took_over and self._portal is not None:
                 return cast("Accepted", getattr(self._portal.runtime, method)(**arguments))
-            if self._between is not None:
-                item = Held(method, arguments, self._scope(), self._line.last_seq)
-                self._between.append(item)
-                return Accepted("held", None, item.event_id, "daemon")
+            if self._is_between:
+                return self._line.keep(method, arguments, self._scope())
         return None
 
     def queue_prefetch(self, query: str) -> None:
@@ -206,17 +204,14 @@ class _Lasting(Client):
                 return
             if self._portal is None:
                 self._portal = Portal({"home": self.home, "profile": self.profile, "config": self._config})
-            with self._lock:
-                self._between = []
-            left = self._line.close(0.0)
-            self._give(left)
+            self._is_between = True
+            self._line.close(0.0)
             while True:
+                self._give(self._line.left())
                 with self._lock:
-                    left, self._between = self._between or [], []
-                    if not left:
+                    if not self._line.held:
                         self._took_over = True
                         return
-                self._give(left)
 
     def _give(self, items: list[Held]) -> None:
         assert self._portal is not None
@@ -237,15 +232,18 @@ class _Lasting(Client):
             await trio.to_thread.run_sync(self._close)
 
     def _close(self) -> None:
-        if self._line.held and not self._line.wait(min(AWAY, self._seconds("close", 10.0))):
-            try:
-                self._take_over()
-            except MemorydError as error:
-                count = self._line.held
-                raise NotDurable(f"{count} turns were not recorded: the daemon is away, and here: {error}") from error
-        self._line.close(0.0)
-        if self._portal is not None:
-            self._portal.close()
+        problem = "the daemon is away"
+        self._line.wait(min(AWAY, self._seconds("close", 10.0)))
+        with self._taking:  # one that goes on ends first
+            if self._line.held:
+                try:
+                    self._take_over()
+                except MemorydError as error:
+                    problem = f"the daemon is away, and here: {error}"
+            left = self._line.close(0.0)
+            if self._portal is not None:
+                self._portal.close()
+        self._line.check_kept(len(left), problem)
 
 
 class _Door(ModuleType):

@@ -14,9 +14,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from memoryd.client._attempts import AWAY, OPENING, is_outage, new_event_id
+from memoryd.client._attempts import AWAY, is_outage, new_event_id
 from memoryd.client._link import Link
-from memoryd.errors import ClosedError, DeadlineExceeded, JournalUnavailable, MemorydError
+from memoryd.errors import ClosedError, DeadlineExceeded, JournalUnavailable, MemorydError, NotDurable
 
 __all__ = ["Held", "Line"]
 
@@ -71,6 +71,7 @@ class Line(Generic[A]):
         self._held: OrderedDict[str, Held] = OrderedDict()
         self._bytes = 0
         self._results: OrderedDict[str, A | MemorydError] = OrderedDict()
+        self._unheard: dict[str, MemorydError] = {}
         self._sender: threading.Thread | None = None
         self._closed = False
         self._hurry = threading.Event()
@@ -133,7 +134,7 @@ class Line(Generic[A]):
         self._bytes += item.size
         if self.away_since is None:
             self.away_since = time.monotonic()
-        if self._sender is None:
+        if self._sender is None and not self._closed:
             self._sender = threading.Thread(target=self._send_all, name="memoryd:held", daemon=True)
             self._sender.start()
             atexit.register(self.wait, _AT_EXIT)
@@ -180,7 +181,7 @@ class Line(Generic[A]):
             try:
                 if self._link is None or not self._link.is_usable:
                     self._drop_link()
-                    self._link = self._connect(OPENING)
+                    self._link = self._connect(AWAY)
                 self._send_some(self._link)
                 delay = _FIRST
             except MemorydError:
@@ -222,6 +223,8 @@ class Line(Generic[A]):
                 self._bytes -= item.size
             self._noted(result)
             self._results[item.event_id] = result
+            if isinstance(result, MemorydError):
+                self._unheard[item.event_id] = result
             while len(self._results) > _REMEMBERED:
                 self._results.popitem(last=False)
             self._lock.notify_all()
@@ -232,6 +235,7 @@ class Line(Generic[A]):
         """What became of a held event, or None where that is not known yet (or not ours).  Raises what the daemon answered."""
         found = self._results.get(event_id)
         if isinstance(found, MemorydError):
+            self._unheard.pop(event_id, None)
             raise found
         return found
 
@@ -251,11 +255,19 @@ class Line(Generic[A]):
 
     # -- the end ----------------------------------------------------------------------------------------------------------------
 
+    def check_kept(self, left: int, why: str) -> None:
+        """At the end: raises :class:`NotDurable` where events that were held are not kept and nobody has heard of it."""
+        if left:
+            raise NotDurable(f"{left} turns were not recorded: {why}")
+        if self._unheard:
+            first = next(iter(self._unheard.values()))
+            raise NotDurable(f"{len(self._unheard)} turns were held and then refused: {first}") from first
+
     def close(self, timeout: float) -> list[Held]:
         """Wait for what is held, then end; what is left, in order."""
         with self._lock:
             if self._closed:
-                return []
+                return self.left()
         self.wait(timeout)
         with self._lock:
             self._closed = True
@@ -265,10 +277,16 @@ class Line(Generic[A]):
             sender.join(_ANSWER)
         with self._lock:
             self._drop_link()
-            left = list(self._held.values())
-            self._held.clear()
-            self._lock.notify_all()
-        return left
+            return self.left()
+
+    def left(self) -> list[Held]:
+        """What is held, in order; after a close it is for who keeps it elsewhere, and says so with :meth:`settle_as`."""
+        return list(self._held.values())
+
+    def keep(self, method: str, arguments: Mapping[str, Any], scope: Mapping[str, Any]) -> A:
+        """Hold an event after the close too, while it is kept elsewhere."""
+        with self._lock:
+            return self._hold(Held(method, arguments, scope, self.last_seq))
 
     def let_go(self) -> None:
         """In a forked child, where no thread of the parent's is: close the inherited descriptor.  What is held is the parent's."""

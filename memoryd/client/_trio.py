@@ -83,13 +83,12 @@ class Client:
     async def aclose(self) -> None:
         """Wait for what is held, up to ``deadlines.close``, and end.
 
-        Raises :class:`NotDurable` where the daemon did not come back: those turns are not kept.
+        Raises :class:`NotDurable` where the daemon did not come back, or refused what was held: those turns are not kept.
         """
         with trio.CancelScope(shield=True):
             self._streams.close()
             left = await trio.to_thread.run_sync(self._line.close, self._seconds("close", 10.0))
-        if left:
-            raise NotDurable(f"{len(left)} turns were not recorded: the daemon at {self._place.socket} did not come back")
+        self._line.check_kept(len(left), f"the daemon at {self._place.socket} did not come back")
 
     @property
     def config(self) -> Config:

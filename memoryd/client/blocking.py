@@ -121,11 +121,11 @@ class Client:
     def close(self) -> None:
         """Wait for what is held, up to ``deadlines.close``, and end.
 
-        Raises :class:`NotDurable` where the daemon did not come back: those turns are not kept.
+        Raises :class:`NotDurable` where the daemon did not come back, or refused what was held: those turns are not kept.
         """
-        left = self._here().close(self._deadlines.get("close", 10.0))
-        if left:
-            raise NotDurable(f"{len(left)} turns were not recorded: the daemon at {self._place.socket} did not come back")
+        here = self._here()
+        left = here.close(self._deadlines.get("close", 10.0))
+        here.line.check_kept(len(left), f"the daemon at {self._place.socket} did not come back")
 
     def _here(self) -> _Links:
         pid = os.getpid()
