@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.daemon.harness import Daemon
+from tests.daemon.harness import SCOPE, Daemon, frame
 
 
 @pytest.fixture
@@ -53,3 +53,41 @@ def test_doctor_looks_through_it_and_says_where_the_two_see_different_settings(d
     assert (check["name"], check["state"]) == ("one-configuration", "warn")
     assert "restart the daemon" in check["remedy"]
 
+
+
+SECRET = "heliotrope"
+
+
+def nonsense() -> Iterator[bytes]:
+    """What a client with a bug, or none at all, may send; each has the text in another place."""
+    yield frame("recall", ask=1, query=SECRET, limit=SECRET, scope=SCOPE)
+    yield frame(SECRET, ask=2)
+    yield frame("store", ask=3, **{SECRET: SECRET}, scope={"user": SECRET * 200})
+    yield frame("store", key="", value=SECRET, scope=SCOPE)
+    yield frame("sync_turn", ask=4, user=[SECRET], assistant={SECRET: 1}, scope={SECRET: SECRET})
+    yield f'{{"jsonrpc": "2.0", "method": "{SECRET}", "params": {{"{SECRET}": '.encode() + b"\n"
+    yield b"\x00\xff" + SECRET.encode() + b"\n"
+
+
+@pytest.mark.parametrize("to_file", [False, True])
+def test_no_record_of_a_daemon_holds_a_text_whatever_clients_send(tmp_path: Path, to_file: bool) -> None:
+    config = '[logging]\nlevel = "debug"\n' + ('file = "m.log"\n' if to_file else "")
+    with Daemon(tmp_path, config=config) as daemon:
+        with daemon.client() as client:
+            client.turn(f"the word is {SECRET}")
+            client.call("store", key="word", value=SECRET, scope=SCOPE)
+            client.call("recall", query=SECRET, scope=SCOPE)
+            client.call("checkpoint", messages=[{"role": "user", "content": SECRET}], scope=SCOPE)
+        for data in nonsense():
+            with daemon.client() as client:
+                client.send(data)
+                client.send(frame("ping", ask=9))
+                while (answer := client.read()) is not None and answer.get("id") != 9:
+                    pass
+        daemon.check()
+        daemon.stop()
+        told = (daemon.home / "m.log").read_text("utf-8") if to_file else daemon.errors
+        assert '"event": "runtime.opened"' in told
+        assert '"event": "gate.allowed"' in told
+        assert SECRET not in told + daemon.errors
+        assert daemon.errors == "" or not to_file
