@@ -36,6 +36,9 @@ class CaptureConfig(Value):
     exclude: tuple[str, ...] = setting(
         (), Texts(), "folders where agents are not recorded, with all below them: names, or paths with *, ? and **"
     )
+    workspace: str = setting(
+        "repository", Choice(("repository", "folder")), "what the label workspace names: the repository, or the very folder"
+    )
 
 
 @attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)

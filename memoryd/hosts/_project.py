@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 __all__ = ["Look", "look_at_git", "project_of"]
 
@@ -29,8 +29,8 @@ Look: TypeAlias = Callable[[str], "str | None"]
 _LONGEST = 500
 
 
-def project_of(cwd: str, look: Look, sharing: Literal["repository", "folder"] = "repository") -> str:
-    """The label of ``cwd``, an absolute path; an empty text for none.  Pure but for ``look``."""
+def project_of(cwd: str, look: Look, sharing: str = "repository") -> str:
+    """The label of ``cwd``, an absolute path; an empty text for none.  ``sharing``: *repository* or *folder*.  Pure but for ``look``."""
     if not cwd.startswith("/"):
         return ""
     cwd = os.path.normpath(cwd)

@@ -50,7 +50,7 @@ class _Recording:
     def __init__(self, runtime: Runtime, call: Call) -> None:
         self._runtime = runtime
         self._call = call
-        self._workspace = project_of(call.cwd, look_at_git) or None
+        self._workspace = project_of(call.cwd, look_at_git, runtime.config.capture.workspace) or None
         self._pauses = read_pauses(runtime.home)
         self._until = time.monotonic() + LONGEST_S
         self.problem = ""
