@@ -15,7 +15,7 @@ from typing import Any
 from memoryd.errors import ConfigError, MemorydError
 from memoryd.hosts import Check, Place, find_source, import_history, parse_json, read_text
 from memoryd.settings import load_config, resolve_socket
-from memoryd_hooks._install import is_ours, named_in, program
+from memoryd_hooks._install import HOOK_FILE, hook_program, is_ours, named_in, program
 from memoryd_hooks._install_toml import parse_toml
 
 __all__ = ["of_claude", "of_codex", "of_gemini"]
@@ -107,11 +107,13 @@ def _hooks_are_there(name: str, hooks: Hooks, events: Iterable[str]) -> Check:
 
 
 def _programs_are_there(name: str, hooks: Hooks) -> Iterator[Check]:
-    """Whether the Python and the hook program that the commands name exist."""
+    """Whether the Python and the hook program that the commands name exist, and are those of this memoryd."""
     named = {part for found in hooks.values() for hook in found for part in named_in(hook["command"])}
     lost = sorted(path for path in named if not Path(path).exists())
     if lost:
         yield Check("program", "fail", f"the hooks name what is gone: {', '.join(lost)}", f"memoryd install {name}")
+    elif any(Path(path).name == HOOK_FILE and Path(path).read_bytes() != hook_program() for path in named):
+        yield Check("program", "warn", "the hook program is of another version of memoryd", f"memoryd install {name}")
     elif named:
         yield Check("program", "ok", "the hook program and its Python are there")
 

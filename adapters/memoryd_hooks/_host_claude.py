@@ -49,7 +49,7 @@ class ClaudeHost:
         else:
             changes += _put(place)
         notes = (*install.notes_of(place, self.info.label), "sessions that are open take the hooks in by themselves")
-        return Plan(changes, notes if changes else ())
+        return Plan(changes, () if not changes or self.installed(place) else notes)
 
     def plan_uninstall(self, place: Place) -> Plan:
         changes: tuple[Change, ...] = install.launcher_drop(place)

@@ -41,8 +41,9 @@ class CodexHost:
 
     def plan_install(self, place: Place) -> Plan:
         install.scope_of(place, "user")
-        changes = (*install.hook_change(place), *_put(place))
-        return Plan(changes, (*install.notes_of(place, self.info.label), TRUST) if changes else ())
+        settings = _put(place)
+        notes = () if self.installed(place) else install.notes_of(place, self.info.label)
+        return Plan((*install.hook_change(place), *settings), (*notes, TRUST) if settings else notes)
 
     def plan_uninstall(self, place: Place) -> Plan:
         install.scope_of(place, "user")

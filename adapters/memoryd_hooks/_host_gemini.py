@@ -34,7 +34,7 @@ class GeminiHost:
     def plan_install(self, place: Place) -> Plan:
         install.scope_of(place, "user", "project")
         changes = (*install.hook_change(place), *_put(place))
-        return Plan(changes, install.notes_of(place, self.info.label) if changes else ())
+        return Plan(changes, () if self.installed(place) else install.notes_of(place, self.info.label))
 
     def plan_uninstall(self, place: Place) -> Plan:
         install.scope_of(place, "user", "project")

@@ -22,8 +22,8 @@ from memoryd.hosts import Change, Place, Plan
 
 __all__ = [
     "DROP_WHY", "HOOK_FILE", "PUT_WHY", "Hook", "after_uninstall", "gate_command", "hook_change", "hook_command", "hook_path",
-    "is_ours", "launcher_change", "launcher_drop", "lenient_command", "lost_gate", "lost_gate_json", "named_in", "notes_of", "program",
-    "scope_of", "wants_gate",
+    "hook_program", "is_ours", "launcher_change", "launcher_drop", "lenient_command", "lost_gate", "lost_gate_json", "named_in",
+    "notes_of", "program", "scope_of", "wants_gate",
 ]
 
 HOOK_FILE = "memoryd_hook.py"  # in every command: by it an entry is known as ours
@@ -50,9 +50,14 @@ def hook_path(place: Place) -> Path:
     return place.memoryd_home / "bin" / HOOK_FILE
 
 
+def hook_program() -> bytes:
+    """The hook program of this memoryd."""
+    return files("memoryd").joinpath("hook.py").read_bytes()
+
+
 def hook_change(place: Place) -> tuple[Change, ...]:
     """The hook program as this memoryd has it; no change where it is in its place already."""
-    path, content = hook_path(place), files("memoryd").joinpath("hook.py").read_bytes()
+    path, content = hook_path(place), hook_program()
     if path.is_file() and path.read_bytes() == content:
         return ()
     return (Change(path, content, "the hook program: standard library only"),)

@@ -26,8 +26,7 @@ def put_tables(text: str, hooks: Mapping[str, Mapping[str, Any]]) -> str:
     if _ours(parse_toml(text)) == dict(hooks):
         return text
     text = drop_tables(text)
-    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    after = text + gap + _block(hooks)
+    after = text + ("\n" if text else "") + _block(hooks)
     try:
         fits = _ours(parse_toml(after)) == dict(hooks)
     except ConfigError:
@@ -42,7 +41,8 @@ def drop_tables(text: str) -> str:
     head, begun, rest = text.partition(_BEGIN)
     _, ended, tail = rest.partition(_END)
     if begun and ended:
-        text = head.removesuffix("\n") + ("\n" if head[:-1].strip() and head[-2:-1] != "\n" else "") + tail
+        head = head.removesuffix("\n")
+        text = head + ("\n" if tail and head and not head.endswith("\n") else "") + tail
     return _taken_out(text) if _ours(parse_toml(text)) else text
 
 

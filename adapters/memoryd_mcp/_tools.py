@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -160,24 +162,21 @@ async def _backend(runtime: Runtime, given: Arguments) -> Json:
     if asked["action"] == "store" and not (allowed := _consent(runtime)):
         return backend_tool.failed(f"nothing was stored: {allowed.why}")
     memory = cast(Memory, _Threaded(runtime))
-    return cast(Json, json_of(await trio.to_thread.run_sync(backend_tool.call, asked, memory)))
+    # a client that goes away does not wait for backends that are being measured
+    return cast(Json, json_of(await trio.to_thread.run_sync(backend_tool.call, asked, memory, abandon_on_cancel=True)))
 
 
 class _Threaded:
-    """The runtime as :func:`memoryd.tool.call` uses it, from a thread of the loop that it lives in."""
+    """The runtime as a blocking :class:`Memory`, for a thread of the loop that it lives in."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self.config, self.home, self.profile, self.backend = runtime.config, runtime.home, runtime.profile, runtime.backend
 
-    def _run(self, work: Callable[[Runtime], Awaitable[Any]]) -> Any:
-        return trio.from_thread.run(work, self._runtime)
-
-    def store(self, key: str, value: str, metadata: Mapping[str, Any] | None = None) -> Any:
-        return self._run(lambda runtime: runtime.store(key, value, metadata))
-
-    def delete(self, key: str) -> Any:
-        return self._run(lambda runtime: runtime.delete(key))
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._runtime, name)
+        if not iscoroutinefunction(found):
+            return found
+        return lambda *given, **named: trio.from_thread.run(partial(found, *given, **named))
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------------
