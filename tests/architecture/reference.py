@@ -125,6 +125,18 @@ def metric_table() -> str:
     return "\n".join(lines)
 
 
+def hermes_table() -> str:
+    """What a user sets for Hermes."""
+    from memoryd_hermes._settings import FIELDS
+
+    lines = ["| setting | default | what |", "|---|---|---|"]
+    for field in FIELDS:
+        where = f"`{field.env_key}` in `.env`" if field.kind == "secret" else f"`{json.dumps(field.default)}`"
+        options = f" ({', '.join(field.options)})" if field.options else ""
+        lines.append(f"| `{field.key}` | {where} | {field.doc}{options} |")
+    return "\n".join(lines)
+
+
 DRAWN: Mapping[str, Callable[[], str]] = {
     "docs/reference/config.md": config_table,
     "docs/reference/errors.md": error_table,
@@ -132,6 +144,7 @@ DRAWN: Mapping[str, Callable[[], str]] = {
     "docs/reference/python.md": python_table,
     "docs/reference/records.md": record_table,
     "docs/howto/operate.md": metric_table,
+    "docs/howto/hermes.md": hermes_table,
     "docs/reference/testing.md": testing_table,
 }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.core import MemoryWrite, to_micros
+from memoryd.blocking import Memory
+from memoryd.core import MemoryWrite, scope, to_micros
 from memoryd.errors import InvalidInput
 from memoryd_hermes import source
 from memoryd_hermes._import import _micros
@@ -106,3 +109,25 @@ def test_a_place_with_nothing_is_named(tmp_path: Path) -> None:
 @given(st.none() | st.text(max_size=20) | st.floats() | st.integers() | st.binary(max_size=8))
 def test_any_time_is_a_time(value: object) -> None:
     assert _micros(value, 7) >= 0
+
+
+def test_the_command_takes_in_each_memory_once(tmp_path: Path) -> None:
+    (tmp_path / "memories").mkdir()
+    (tmp_path / "memories/USER.md").write_text("Name: Ada\n§\nLives in Turin")
+    database(
+        tmp_path / "memory.db",
+        "CREATE TABLE memories (key TEXT, value TEXT, created_at TEXT)",
+        "INSERT INTO memories VALUES ('city', 'Oslo', '2026-03-04T05:06:07Z')",
+        "INSERT INTO memories VALUES ('city', 'Turin', '2026-03-05T05:06:07Z')",
+    )
+    command = [sys.executable, "-m", "memoryd", "import", "hermes-memory", str(tmp_path)]
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    with Memory() as memory, scope(user="default"):
+        assert len(memory.list_memories()) == 3
+        city = memory.retrieve("city")
+        assert city is not None and city.value == "Turin"
+        assert [version.value for version in memory.history("city")] == ["Turin", "Oslo"]
+        assert memory.history("city")[-1].valid_from == WHEN
+        assert memory.recall("where does Ada live?")

@@ -80,6 +80,13 @@ def test_commands_of_the_host_import_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_the_sample_is_what_install_writes(tmp_path: Path) -> None:
+    sample = Path(__file__).parents[3] / "config/hermes/config.yaml"
+    said = YAML(typ="safe").load(sample.read_text())
+    assert said["memory"] == {"provider": "memoryd"}
+    assert said["compression"] == {"checkpoint_required": True, "micro_compact": False, "codex_responses_native": False}
+
+
 # -- what the dashboard shows ------------------------------------------------------------------------------------------------
 
 
