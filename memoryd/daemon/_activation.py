@@ -32,12 +32,19 @@ def _checked(descriptor: int) -> socket.socket:
         found = socket.socket(fileno=descriptor)
     except OSError as error:
         raise ConfigError(f"LISTEN_FDS: descriptor {descriptor} is no socket: {error.strerror}") from None
-    listens = found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-    if found.family != socket.AF_UNIX or found.type != socket.SOCK_STREAM or not listens:
+    if not _is_usable(found):
         found.close()
         raise ConfigError(f"LISTEN_FDS: descriptor {descriptor} is no listening unix socket; use ListenStream=%t/memoryd/memoryd.sock")
     found.setblocking(False)
     return found
+
+
+def _is_usable(found: socket.socket) -> bool:
+    """A unix stream socket that listens at a path: the lock beside it is what keeps a second daemon away."""
+    if found.family != socket.AF_UNIX or found.type != socket.SOCK_STREAM:
+        return False
+    name = found.getsockname()
+    return isinstance(name, str) and name.startswith("/") and bool(found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
 
 class Notifier:

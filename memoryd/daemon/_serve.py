@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import trio
 
 from memoryd.core import Config
@@ -52,10 +53,11 @@ async def _serve(
     notifier: Notifier,
     ready: Ready,
 ) -> None:
-    limits, log = Limits.of(config), Log(config.logging.level, config.logging.format, log_path(home, config.logging.file))
+    limits = Limits.of(config)
+    limits = attrs.evolve(limits, connections=raise_open_files(limits.connections))
+    log = Log(config.logging.level, config.logging.format, log_path(home, config.logging.file))
     pool = Pool(open_runtime, log, most=limits.profiles, idle=limits.profile_idle)
     front = Front(home, claim.path, pool, limits, log, _answer_hook)
-    raise_open_files(limits.connections)
     server = Server(handed or [claim.listen()], claim, pool, front.talk, limits, log, notifier)
     front.server = server
     async with trio.open_nursery() as edge:

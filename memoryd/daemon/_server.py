@@ -52,6 +52,7 @@ class Server:
         self._log = log
         self._notifier = notifier
         self._stop = trio.Event()
+        self._is_full = False
         self.lines: set[Line] = set()
         self.served = 0
         """Connections so far."""
@@ -109,8 +110,11 @@ class Server:
             except (BlockingIOError, ConnectionError):
                 return True
             except OSError as error:
-                self._log.warning("daemon.cannot_accept", error=os.strerror(error.errno or 0))
+                if not self._is_full:
+                    self._log.warning("daemon.cannot_accept", error=os.strerror(error.errno or 0))
+                self._is_full = True
                 return False
+            self._is_full = False
             self._welcome(connection)
         return True
 
