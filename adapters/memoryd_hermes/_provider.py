@@ -10,12 +10,10 @@ import os
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memoryd.core import bind_scope
 from memoryd.errors import CheckpointBlocked, ConfigError, MemorydError
-from memoryd.tool import failed
-from memoryd_hermes._checkpoint import checkpoint, line_of
 from memoryd_hermes._echo import spoken
 from memoryd_hermes._hermes import (
     HAS_CHECKPOINTS,
@@ -26,13 +24,13 @@ from memoryd_hermes._hermes import (
     is_trivial,
     read_secret,
 )
-from memoryd_hermes._mirror import mirror
 from memoryd_hermes._places import store_home
-from memoryd_hermes._session import Binding, bind
 from memoryd_hermes._settings import read_settings, settings_path
-from memoryd_hermes._stores import OpenMemory
-from memoryd_hermes._tools import SCHEMAS, Call, answer
 from memoryd_hermes._turns import SpokenTurn, row_uids
+
+if TYPE_CHECKING:  # they load with the store: a host makes this class only to ask whether it is available
+    from memoryd_hermes._session import Binding
+    from memoryd_hermes._stores import OpenMemory
 
 __all__ = ["MemorydProvider", "register"]
 
@@ -88,6 +86,8 @@ class MemorydProvider(ProviderBase):  # type: ignore[misc]
     def initialize(self, session_id: str = "", **kwargs: Any) -> None:
         """Bind this agent to its home, its user and its session, and open the store.  What is wrong with the store is no error here:
         turns wait, status says so, and a checkpoint is refused."""
+        from memoryd_hermes._session import bind
+
         self.shutdown()
         home = Path(os.path.realpath(str(kwargs.get("hermes_home") or hermes_home())))
         try:
@@ -205,9 +205,7 @@ class MemorydProvider(ProviderBase):  # type: ignore[misc]
         if bound is None or not bound.writes:
             return
         try:
-            with bound.store.mirroring, bound.store.memory() as memory, bind_scope(bound.writing()):
-                done = mirror(memory, str(action), str(target), content, metadata if isinstance(metadata, Mapping) else {})
-            bound.recorder.counts[f"mirror {done}"] += 1
+            bound.mirror(str(action), str(target), content, metadata if isinstance(metadata, Mapping) else {})
         except MemorydError as error:
             bound.recorder.counts["mirror refused"] += 1
             self._problem = str(error)
@@ -222,10 +220,7 @@ class MemorydProvider(ProviderBase):  # type: ignore[misc]
         bound = self._bound
         if bound is None:
             raise self._unbound()
-        if why := bound.keeps_out():
-            return f"memoryd: nothing-to-archive ({why})"
-        trigger = "required" if require_checkpoint else "pre-compress"
-        return line_of(checkpoint(bound.store, bound.archive(), messages or (), trigger))
+        return bound.archived(messages or (), "required" if require_checkpoint else "pre-compress")
 
     def _unbound(self) -> CheckpointBlocked:
         reason = self._problem or "the provider was not initialized"
@@ -236,6 +231,8 @@ class MemorydProvider(ProviderBase):  # type: ignore[misc]
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         """Also asked before this instance is initialized."""
+        from memoryd_hermes._tools import SCHEMAS
+
         try:
             settings = self._bound.settings if self._bound is not None else read_settings(hermes_home())
         except ConfigError:
@@ -248,10 +245,7 @@ class MemorydProvider(ProviderBase):  # type: ignore[misc]
         if bound is None or bound.off:
             return answer_off(self._problem)
         try:
-            with bound.store.memory() as memory:
-                given = args if isinstance(args, Mapping) else {}
-                call = Call(memory, bound.reading(), bound.writing(), bound.archive(), bound.of_context, given)
-                return answer(tool_name, call)
+            return bound.tool(tool_name, args if isinstance(args, Mapping) else {})
         except MemorydError as error:
             return answer_off(str(error))
 
@@ -308,7 +302,7 @@ def register(ctx: Any) -> None:
 
 def answer_off(problem: str) -> str:
     """What every tool says where there is no memory."""
-    return json.dumps(failed(problem or "memory is off here (private)"))
+    return json.dumps({"success": False, "ok": False, "error": problem or "memory is off here (private)"})
 
 
 def _what_honcho_lacks(address: str) -> str:

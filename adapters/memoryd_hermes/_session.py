@@ -10,14 +10,17 @@ from typing import Any
 from memoryd.core import Config, Scope, bind_scope
 from memoryd.errors import MemorydError, StoreBroken
 from memoryd.hosts import Consent, consent, read_pauses, was_paused
+from memoryd_hermes._checkpoint import checkpoint, line_of
 from memoryd_hermes._config import profile_secrets, store_config
 from memoryd_hermes._hermes import in_gateway, working_directory
 from memoryd_hermes._identity import Identity, fitting_name, identity_of
+from memoryd_hermes._mirror import mirror
 from memoryd_hermes._owner import own_store
 from memoryd_hermes._places import store_home
 from memoryd_hermes._recorder import Recorder
 from memoryd_hermes._settings import Settings, read_settings
 from memoryd_hermes._stores import OpenMemory, open_embedded, store_at
+from memoryd_hermes._tools import Call, answer
 from memoryd_hermes._turns import SpokenTurn
 
 __all__ = ["Binding", "bind"]
@@ -111,10 +114,10 @@ class Binding:
     def writing(self) -> Scope:
         return self._private(self._speaker.writing(self.session))
 
-    def of_context(self, context: str) -> Scope:
+    def _of_context(self, context: str) -> Scope:
         return self._speaker.writing(self.session, context)
 
-    def archive(self) -> Scope:
+    def _archive(self) -> Scope:
         """The scope of the session's checkpoints: whoever speaks, they belong to whose agent it is."""
         return self._private(self.identity.writing(self.session))
 
@@ -130,7 +133,7 @@ class Binding:
         with self.store.memory() as memory:
             return consent(self.identity.told.get("cwd", ""), memory.config, self.store.path)
 
-    def keeps_out(self) -> str:
+    def _keeps_out(self) -> str:
         """Why nothing of this session may be archived; empty where it may, and where the store cannot be asked."""
         try:
             return self.consent().why
@@ -212,6 +215,23 @@ class Binding:
             self.recorder.counts["marks refused"] += 1
             return False
         return True
+
+    def mirror(self, action: str, target: str, content: object, metadata: Mapping[str, Any]) -> None:
+        """Do to memory what the host's own memory tool did to its file, one at a time.  Raises what storing raises."""
+        with self.store.mirroring, self.store.memory() as memory, bind_scope(self.writing()):
+            done = mirror(memory, action, target, content, metadata)
+        self.recorder.counts[f"mirror {done}"] += 1
+
+    def archived(self, messages: Sequence[Any], trigger: str) -> str:
+        """Archive ``messages`` and say so in one line.  Raises :class:`CheckpointBlocked`."""
+        if why := self._keeps_out():
+            return f"memoryd: nothing-to-archive ({why})"
+        return line_of(checkpoint(self.store, self._archive(), messages, trigger))
+
+    def tool(self, name: str, given: Mapping[str, Any]) -> str:
+        """The answer of a tool, as JSON text.  Raises what opening raises."""
+        with self.store.memory() as memory:
+            return answer(name, Call(memory, self.reading(), self.writing(), self._archive(), self._of_context, given))
 
     # -- the end ------------------------------------------------------------------------------------------------------------------
 

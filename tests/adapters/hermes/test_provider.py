@@ -97,11 +97,11 @@ def test_the_provider_says_what_stands_in_its_way(home: Path, monkeypatch: pytes
 def test_asking_whether_it_is_available_loads_no_store_and_no_loop(home: Path) -> None:
     """The host asks every provider that it finds."""
     code = (
-        "import sys; from memoryd_hermes._settings import read_settings; from memoryd_hermes import MemorydProvider; p = MemorydProvider();"
-        "p.is_available(); print(sorted({'apsw', 'honcho', 'trio'} & set(sys.modules)))"
+        "import sys; from memoryd_hermes import MemorydProvider; p = MemorydProvider(); p.is_available(); p.identity_signature();"
+        "p.backup_paths(); print(sorted({'apsw', 'honcho', 'structlog', 'trio'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert "honcho" not in done.stdout
+    assert done.stdout.strip() == "[]"
     assert not store_of(home).exists()
 
 
