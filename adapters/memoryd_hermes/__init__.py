@@ -4,12 +4,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from memoryd_hermes._cli import memoryd_command as memoryd_command
+    from memoryd_hermes._cli import register_cli as register_cli
     from memoryd_hermes._host import host as host
     from memoryd_hermes._import import source as source
     from memoryd_hermes._provider import MemorydProvider as MemorydProvider
     from memoryd_hermes._provider import register as register
 
-_HOMES = {"MemorydProvider": "_provider", "register": "_provider", "host": "_host", "source": "_import"}
+_HOMES = {
+    "MemorydProvider": "_provider",
+    "register": "_provider",
+    "host": "_host",
+    "source": "_import",
+    "memoryd_command": "_cli",
+    "register_cli": "_cli",
+}
 
 __all__ = list(_HOMES)
 

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 import memoryd_hermes
 from memoryd import __version__
 from memoryd.errors import ConfigError
-from memoryd_hermes._cli import register_cli
+from memoryd_hermes import register_cli
 from memoryd_hermes._config_file import save, schema, set_up
 from memoryd_hermes._settings import FIELDS, Field, read_settings, settings_path
 
