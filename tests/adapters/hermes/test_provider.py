@@ -16,7 +16,6 @@ from memoryd.blocking import Memory
 from memoryd.core import Config
 from memoryd.testing import Fault, FaultyVFS
 from memoryd_hermes import MemorydProvider, register
-from memoryd_hermes._settings import FIELDS
 from memoryd_hermes._stores import store_at
 from tests.adapters.hermes.manager import CORE_TOOLS, Manager, agent, events, said, store_of, turns
 
@@ -341,9 +340,8 @@ def test_a_refused_turn_outlasts_the_agent_that_it_is_from(home: Path) -> None:
     assert [event["scope"]["session"] for event in events(store_of(home)) if event["kind"] == "turn"] == ["s2", "s1"]
 
 
-def test_the_reference_has_every_setting_tool_and_mark(home: Path) -> None:
+def test_the_reference_has_every_tool_and_mark(home: Path) -> None:
     page = (Path(__file__).parents[3] / "docs/reference/hermes.md").read_text("utf-8")
-    names = [field.key for field in FIELDS] + [schema["name"] for schema in MemorydProvider().get_tool_schemas()]
+    tools = [schema["name"] for schema in MemorydProvider().get_tool_schemas()]
     marks = ["start", "compaction", "branch", "resume", "reset", "rewind", "switch", "delegation", "reconciled"]
-    assert [name for name in (*names, *marks) if f"`{name}`" not in page] == []
-    assert [field.key for field in FIELDS if f"| `{field.key}` | " + (f"`{str(field.default).lower()}`" if field.default != "" else "") not in page] == []
+    assert [name for name in (*tools, *marks) if f"`{name}`" not in page] == []
