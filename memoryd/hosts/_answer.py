@@ -16,7 +16,7 @@ from memoryd.hosts._call import Call, understood, why_unrecorded
 from memoryd.hosts._capsule import capsule
 from memoryd.hosts._dialect import SILENT, find_dialect, refused_blindly
 from memoryd.hosts._gate import answer_gate, archive_quietly
-from memoryd.hosts._record import NotRecorded, record_turns
+from memoryd.hosts._record import NotRecorded, note_session, record_others, record_turns
 from memoryd.hosts._spool import spool_allowed
 from memoryd.hosts._state import States
 from memoryd.hosts._summary import summary_in
@@ -66,7 +66,9 @@ async def _tell(runtime: Runtime, call: Call) -> HookReply:
     heard = call.heard
     match heard.kind:
         case "prompt":
-            return await _recall(runtime, call)
+            reply = await _recall(runtime, call)
+            await trio.to_thread.run_sync(_note, runtime, call)
+            return reply
         case _ if await trio.to_thread.run_sync(why_unrecorded, call, runtime.config, runtime.home):
             return SILENT
         case "start" if heard.why == "compact":
@@ -77,9 +79,24 @@ async def _tell(runtime: Runtime, call: Call) -> HookReply:
         case "end":
             await trio.to_thread.run_sync(lambda: record_turns(runtime, call, settled=True))
             await trio.to_thread.run_sync(archive_quietly, call, runtime.home)
+        case "start":
+            await trio.to_thread.run_sync(_begin, runtime, call)
         case _:
             await trio.to_thread.run_sync(lambda: record_turns(runtime, call, settled=True))
     return SILENT
+
+
+def _note(runtime: Runtime, call: Call) -> None:
+    if not why_unrecorded(call, runtime.config, runtime.home):
+        note_session(runtime, call)
+
+
+def _begin(runtime: Runtime, call: Call) -> None:
+    """A session begins or goes on: this one's transcript may not be there yet, and those of others may have more than was told."""
+    note_session(runtime, call)
+    with suppress(InvalidInput):
+        record_turns(runtime, call, settled=True)
+    record_others(runtime, call)
 
 
 async def _recall(runtime: Runtime, call: Call) -> HookReply:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import suppress
+
+import attrs
 
 from memoryd.core import scope
-from memoryd.errors import InvalidInput, JournalUnavailable
-from memoryd.hosts._call import Call
+from memoryd.errors import InvalidInput, JournalUnavailable, StoreError
+from memoryd.hosts._call import Call, why_unrecorded
 from memoryd.hosts._consent import read_pauses, was_paused
+from memoryd.hosts._dialect import Heard
 from memoryd.hosts._project import look_at_git, project_of
-from memoryd.hosts._state import States
+from memoryd.hosts._state import Known, States
 from memoryd.hosts._turns import Said, take_turns
 from memoryd.runtime import Runtime
 from memoryd.store import open_profile
 
-__all__ = ["NotRecorded", "record_turns"]
+__all__ = ["NotRecorded", "note_session", "record_others", "record_turns"]
 
 PATIENCE_S = 5.0
 LONGEST_S = 30.0
+REST_S = 600.0
 
 
 class NotRecorded(Exception):
@@ -33,9 +39,9 @@ def record_turns(runtime: Runtime, call: Call, *, settled: bool) -> None:
     heard = call.heard
     if not heard.transcript or not heard.session:
         return
-    states = States(open_profile(runtime.home, runtime.profile), call.host)
-    name = heard.session if not heard.agent else f"{heard.session}\0{heard.transcript}"
+    states, name = States(open_profile(runtime.home, runtime.profile), call.host), _name(heard)
     recording = _Recording(runtime, call)
+    end = _size(heard.transcript)
     with states.taking(name, PATIENCE_S):
         place = take_turns(
             call.dialect, heard.transcript, states.place(name), recording.record, states.digest, settled=settled, said=heard.said,
@@ -44,6 +50,51 @@ def record_turns(runtime: Runtime, call: Call, *, settled: bool) -> None:
         states.put(name, place)
     if recording.problem:
         raise NotRecorded(recording.problem)
+    states.put(name, attrs.evolve(_known(call), end=end))
+
+
+def note_session(runtime: Runtime, call: Call) -> None:
+    """Remember that there is this session, so that :func:`record_others` finds what it says, whether or not its end is told."""
+    if call.heard.transcript and call.heard.session:
+        states, name = States(open_profile(runtime.home, runtime.profile), call.host), _name(call.heard)
+        if not states.known(name).transcript:
+            states.put(name, _known(call))
+
+
+def record_others(runtime: Runtime, call: Call) -> None:
+    """Record what other sessions of the host have said since they were last read: their last events may never have been told."""
+    states = States(open_profile(runtime.home, runtime.profile), call.host)
+    for known in states.sessions():
+        if known.transcript == call.heard.transcript or _size(known.transcript) <= known.end:
+            continue
+        heard = Heard(kind="turn", session=known.session, transcript=known.transcript, cwd=known.cwd, agent=known.agent)
+        environment = {**call.environment, "MEMORYD_USER": known.user}
+        other = attrs.evolve(call, heard=heard, cwd=known.cwd, environment=environment)
+        if not why_unrecorded(other, runtime.config, runtime.home):
+            with suppress(InvalidInput, StoreError):
+                record_turns(runtime, other, settled=_is_at_rest(known.transcript))
+
+
+def _name(heard: Heard) -> str:
+    return heard.session if not heard.agent else f"{heard.session}\0{heard.transcript}"
+
+
+def _known(call: Call) -> Known:
+    heard = call.heard
+    return Known(session=heard.session, transcript=heard.transcript or "", cwd=call.cwd, user=call.user, agent=heard.agent)
+
+
+def _size(path: str) -> int:
+    with suppress(OSError, ValueError):
+        return os.stat(path).st_size
+    return 0
+
+
+def _is_at_rest(path: str) -> bool:
+    """Whether nobody seems to be writing an answer there now."""
+    with suppress(OSError, ValueError):
+        return time.time() - os.stat(path).st_mtime > REST_S
+    return False
 
 
 class _Recording:

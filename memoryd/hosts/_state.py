@@ -18,10 +18,12 @@ from typing import Any, cast
 import attrs
 
 from memoryd.core import Value, keyed
-from memoryd.errors import StoreLocked
+from memoryd.errors import StoreError, StoreLocked
 from memoryd.store import ProfileStore, os_errors, private_directory
 
-__all__ = ["Place", "Saved", "States"]
+__all__ = ["Known", "Place", "Saved", "States"]
+
+_SWEPT = 200
 
 
 @attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
@@ -49,12 +51,25 @@ class Saved(Value):
     checkpoint: str = ""
 
 
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class Known(Value):
+    """A session that a hook told of, so that its end is found too where no hook told of that; ``end`` bytes of its transcript were read."""
+
+    session: str = ""
+    transcript: str = ""
+    cwd: str = ""
+    user: str = ""
+    agent: str = ""
+    end: int = 0
+
+
 class States:
     """The files of one profile and host."""
 
     def __init__(self, profile: ProfileStore, host: str) -> None:
         self._key = profile.key
         self._host = host
+        self._kind = "".join(char for char in host if char.isalnum())
         self._directory = profile.directory / "hosts"
 
     def place(self, session: str) -> Place:
@@ -64,11 +79,22 @@ class States:
         found = self._read(session, "saved", Saved)
         return attrs.evolve(cast(Saved, found), stamp=tuple(found.stamp))
 
-    def put(self, session: str, value: Place | Saved) -> None:
+    def known(self, session: str) -> Known:
+        return cast(Known, self._read(session, "known", Known))
+
+    def sessions(self) -> list[Known]:
+        """Those that hooks told of lately, the latest first."""
+        found: list[Known] = []
+        for path in sorted(self._directory.glob(f"*.{self._kind}-known"), key=_written, reverse=True)[:_SWEPT]:
+            with suppress(OSError, ValueError, TypeError):
+                found.append(Known(**json.loads(path.read_bytes())))
+        return found
+
+    def put(self, session: str, value: Place | Saved | Known) -> None:
         """Remember ``value``, as far as the disk lets us."""
-        with suppress(OSError):
+        with suppress(OSError, StoreError):
             private_directory(self._directory)
-            target = self._file(session, "place" if isinstance(value, Place) else "saved")
+            target = self._file(session, type(value).__name__.lower())
             draft = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
@@ -102,7 +128,13 @@ class States:
 
     def _file(self, session: str, kind: str) -> Path:
         named = (self._host.encode(), session.encode("utf-8", "surrogatepass"))
-        return self._directory / f"{keyed(self._key, 'host session', *named).hex()[:32]}.{kind}"
+        return self._directory / f"{keyed(self._key, 'host session', *named).hex()[:32]}.{self._kind}-{kind}"
+
+
+def _written(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_mtime_ns
+    return 0
 
 
 def _wait_for(descriptor: int, path: Path, until: float) -> None:

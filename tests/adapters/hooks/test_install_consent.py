@@ -103,7 +103,7 @@ def daemon(room: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("keep_out", "serving"),
-    [(paused, nullcontext), (excluded, nullcontext), (ignored, nullcontext), (private, nullcontext), (paused, daemon), (excluded, daemon)],
+    [(paused, nullcontext), (excluded, nullcontext), (ignored, nullcontext), (private, nullcontext), (paused, daemon)],
 )
 def test_what_is_kept_out_is_in_no_file(
     installed: Path, memoryd: Memoryd, keep_out: Callable[[Path, Memoryd], None], serving: Callable[[Path], Any]

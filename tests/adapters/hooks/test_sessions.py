@@ -187,3 +187,17 @@ def test_the_gate_waits_for_no_daemon_that_closes_or_lies(room: Path, memoryd: M
             compacted, told = host.compact()
         assert compacted and b"checkpoint" in told
     assert memoryd("checkpoint", "list", "--json")["count"] == 4
+
+
+def test_a_session_whose_end_nobody_told_is_found_by_the_next_one(room: Path, memoryd: Memoryd) -> None:
+    """The host was killed: no Stop, no SessionEnd.  Another session begins, and what the first one said is recorded."""
+    first, second, busy = ClaudeHost(room, "s-1"), ClaudeHost(room, "s-2"), ClaudeHost(room, "s-3")
+    with Daemon(room):
+        for host in (first, busy):
+            host.tell("UserPromptSubmit", prompt="Where is the zebra?")
+            host.write_user(f"Where is the zebra of {host.session}?")
+            host.write_assistant("In the attic.")
+        os.utime(first.transcript, (1_790_000_000, 1_790_000_000))
+        second.tell("SessionStart", "SessionStart-startup")
+        second.tell("SessionStart", "SessionStart-startup")
+    assert [(turn["scope"]["session"], turn["user"]) for turn in turns_of(memoryd)] == [("s-1", "Where is the zebra of s-1?")]
