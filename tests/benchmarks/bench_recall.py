@@ -1,6 +1,7 @@
 """Recall with full ranking, against matching the same terms without any ranking, in stores of 100,000 and of a million rows.
 
-Half of the rows are in scopes of 1,000 turns, half in scopes of 10,000.  MEMORYD_BENCH_ROWS (default 1000000) sets the larger store.
+Half of the rows are in scopes of 1,000 turns, half in scopes of 10,000.  MEMORYD_BENCH_ROWS (default 1000000) sets the larger store; with
+fewer than 200,000 the smaller one, a tenth of it, has no room for a scope of 10,000.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from memoryd_local import LocalBackend, create
 ROWS = int(os.environ.get("MEMORYD_BENCH_ROWS", "1000000"))
 SIZES = (1_000, 10_000)
 BARS = {1_000: (4.0, 2.0), 10_000: (6.0, 3.0)}
+LEAST = 10 * 2 * max(SIZES)
 QUERIES = 120
 POOL = list(texts(20_000))
 
@@ -137,5 +139,7 @@ async def compare_scopes(small: Store, large: Store, size: int) -> list[dict[str
 
 
 def run() -> list[dict[str, Any]]:
+    if ROWS < LEAST:
+        raise SystemExit(f"MEMORYD_BENCH_ROWS={ROWS}: expected at least {LEAST}")
     with tempfile.TemporaryDirectory() as scratch:
         return trio.run(compare, Path(scratch))

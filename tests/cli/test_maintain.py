@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from memoryd.core import profile_folder
 from memoryd.store import profile_directory
 
 Run = Callable[..., Any]
+SHELF = Path(__file__).parents[1] / "crash/shelf.py"
 
 
 @pytest.fixture
@@ -146,3 +148,18 @@ def test_a_profile_in_use_is_named(memoryd: Run, city: None, private_home: Path,
             assert "is in use" in done.err
         assert memoryd("backup", str(tmp_path / "b")).code == 0
         assert memoryd("repair", "--dry-run").code == 0
+
+
+def test_every_profile_is_exported_and_replayed(memoryd: Run, city: None, private_home: Path, tmp_path: Path) -> None:
+    answer = memoryd("export", "--all-profiles", "--all-users", str(tmp_path / "all"), "--json").json
+    assert [(one["profile"], one["events"], Path(one["file"]).is_file()) for one in answer["exports"]] == [
+        ("default", 1, True), ("it's work", 1, True),
+    ]  # fmt: skip
+    assert memoryd("export", "--all-profiles").code == 64
+    (private_home / "plugins").mkdir()
+    shutil.copy(SHELF, private_home / "plugins/shelf.py")
+    (private_home / "memoryd.toml").write_text(f'[backends.shelf]\npath = "{tmp_path}/shelf.jsonl"\n', "utf-8")
+    done = memoryd("replay", "--to", "shelf", "--all-profiles")
+    assert done.out == "profile default: sent 1 events to shelf, up to 1\nprofile it's work: sent 1 events to shelf, up to 1\n"
+    again = memoryd("replay", "--to", "shelf", "--all-profiles", "--json").json
+    assert [(one["profile"], one["sent"]) for one in again["replays"]] == [("default", 0), ("it's work", 0)]
