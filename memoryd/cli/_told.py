@@ -25,6 +25,8 @@ def tell_profile(found: Status, served_by: str) -> None:
         _backend(backend)
     gate = found.gate
     write_line(f"gate {gate.mode} (by {gate.decided_by})  refusals {gate.refusals}  releases {len(gate.released)}  bytes {gate.bytes}")
+    if gate.last_error:
+        write_line(f"    the archive cannot be read: {gate.last_error}; memoryd doctor says more")
     write_line("waiting  " + "  ".join(f"{name} {count}" for name, count in found.queues.items()))
     for note in (*found.notes, gate.warning):
         if note:

@@ -68,7 +68,8 @@ class BackendStatus(Value):
 @attrs.frozen(slots=True, eq=False, repr=False)
 class GateStatus(Value):
     """The gate of this profile.  ``mode`` is what a checkpoint would meet now and ``decided_by`` who says so; ``refusals`` counts those
-    in a row over all sessions; ``released`` names sessions with a release; ``receipts`` are its latest decisions, oldest first."""
+    in a row over all sessions; ``released`` names sessions with a release; ``receipts`` are its latest decisions, oldest first.
+    ``last_error`` is the class of what stands against reading the archive."""
 
     mode: str
     path: str
@@ -80,6 +81,8 @@ class GateStatus(Value):
     bytes: int = 0
     warning: str = ""
     receipts: tuple[Mapping[str, Any], ...] = ()
+    state: State = "ok"
+    last_error: str = ""
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)

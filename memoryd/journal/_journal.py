@@ -424,6 +424,12 @@ class Journal:
             row = self._reader.one(SQL["accepted_at"], (seq,))
         return None if row is None else int(row[0])
 
+    def prove(self) -> None:
+        """A real write that changes nothing.  Raises :class:`StoreError` where the log takes none now."""
+        self.check_in_place()
+        with self._lock:
+            self._writer.run(SQL["prove"])
+
     def room_problem(self, size: int) -> str:
         """Why the log may not grow by ``size`` bytes (``full``, ``quota``), or an empty text."""
         return self._room.problem(size)

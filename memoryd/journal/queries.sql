@@ -34,6 +34,9 @@ INSERT INTO log (epoch, opened) SELECT ?, 0 WHERE NOT EXISTS (SELECT 1 FROM log)
 -- name: count_open
 UPDATE log SET opened = opened + 1
 
+-- name: prove
+UPDATE log SET opened = opened
+
 -- name: renew_epoch
 UPDATE log SET epoch = ?
 

@@ -23,6 +23,7 @@ from memoryd.errors import (
 from memoryd.journal import Erasures, Journal, Limits, Outbox, Privacy
 from memoryd.log import Log
 from memoryd.runtime._members import Member, Role, build_members
+from memoryd.runtime._proof import Proofs
 from memoryd.runtime._stages import Stage, StageName, make_stages
 from memoryd.runtime._wake import Bells
 from memoryd.settings import log_path
@@ -67,6 +68,7 @@ class Kernel:
     pid: int = attrs.field(factory=os.getpid)
     opened_at: int = attrs.field(factory=now_micros)
     stages: Mapping[StageName, Stage] = attrs.field(factory=make_stages)
+    proofs: Proofs = attrs.field(factory=Proofs)
     notes: list[str] = attrs.field(factory=list)
     accepting: bool = True
     running: bool = True

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
+import attrs
+
 from memoryd import __version__
 from memoryd.core import BackendStatus, GateStatus, LogStatus, State, Status, StoreStatus, TaskStatus, worst_state
 from memoryd.errors import MemorydError, StoreError
@@ -13,19 +15,21 @@ from memoryd.runtime._kernel import Kernel, Member
 from memoryd.runtime._limits import limit_notes
 from memoryd.runtime._members import REPAIR
 from memoryd.runtime._owner import read_owner
+from memoryd.runtime._proof import Proof, prove_local, prove_log
 from memoryd.runtime._supervise import Child
 from memoryd.store import lock_readers, wal_path
 
 __all__ = ["read_status"]
 
 _RECEIPTS = 5
+_PASSING = ("StoreLocked", "StoreFull")  # a log that refuses so now takes the next event, or says why it does not
 _STORES: tuple[Literal["log", "memory", "archive"], ...] = ("log", "memory", "archive")
 
 
 async def read_status(kernel: Kernel, children: Iterable[Child], asked: int) -> Status:
     """Every part's own state; the whole is the worst of them.  ``asked`` is how many prefetches wait.  Never raises a store error."""
     tasks = tuple(child.status() for child in children)
-    log = None if kernel.is_null else await kernel.sync_worker.run(_log_status, kernel)
+    log = None if kernel.is_null else await _log(kernel)
     head = log.head if log is not None else 0
     backends = [await _member_status(kernel, member, head) for member in kernel.members]
     gate = await kernel.archive_worker.run(_gate_status, kernel)
@@ -33,7 +37,7 @@ async def read_status(kernel: Kernel, children: Iterable[Child], asked: int) -> 
     states: list[State] = [member.state for member in backends]
     states += [log.state] if log is not None else []
     states += ["broken" for task in tasks if task.state == "failed"]
-    states += ["degraded"] if gate.warning else []
+    states += [gate.state] if gate.state != "ok" else ["degraded"] if gate.warning else []
     return Status(
         state=worst_state(states),
         profile=kernel.profile.name,
@@ -76,6 +80,18 @@ def _store_status(name: Literal["log", "memory", "archive"], path: Path, own: in
     return StoreStatus(name, str(path), sizes.get(path, 0), sizes.get(wal_path(path), 0), written // 1000 or None, readers)
 
 
+async def _log(kernel: Kernel) -> LogStatus:
+    """The log as it says of itself, and as a write finds it."""
+    found = await kernel.sync_worker.run(_log_status, kernel)
+    journal = kernel.journal
+    if journal is None or found.state == "broken":
+        return found
+    proof = await kernel.proofs.get("log", lambda: kernel.sync_worker.run(prove_log, journal))
+    if not proof.error:
+        return found
+    return attrs.evolve(found, state="degraded" if proof.error in _PASSING else "broken", last_error=proof.error)
+
+
 def _log_status(kernel: Kernel) -> LogStatus:
     journal = kernel.journal
     if journal is None or kernel.erasures is None:
@@ -111,6 +127,7 @@ def _gate_status(kernel: Kernel) -> GateStatus:
     used = gate.shelf.usage()
     full = quota and used >= 0.8 * quota
     last = seen.receipts[-1] if seen.receipts else {}
+    problem = _archive_problem(kernel)
     return GateStatus(
         mode=seen.mode,
         decided_by=seen.decided_by,
@@ -122,7 +139,18 @@ def _gate_status(kernel: Kernel) -> GateStatus:
         bytes=used,
         warning=f"the archive uses {100 * used // quota} % of gate.quota_bytes" if full else "",
         receipts=seen.receipts,
+        state="ok" if not problem else "degraded" if seen.fallback else "broken",
+        last_error=problem,
     )
+
+
+def _archive_problem(kernel: Kernel) -> str:
+    """A real read of the archives that are there."""
+    try:
+        kernel.gate.shelf.list(limit=1)
+    except MemorydError as error:
+        return type(error).__name__
+    return ""
 
 
 async def _member_status(kernel: Kernel, member: Member, head: int) -> BackendStatus:
@@ -130,27 +158,36 @@ async def _member_status(kernel: Kernel, member: Member, head: int) -> BackendSt
     if kernel.journal is None:
         return BackendStatus(info.name, info.label, member.role, "off" if kernel.is_null else "degraded")
     rows, problem = await _counts(kernel, member)
+    proof = await _proof(kernel, member)
     waiting = max(0, head - member.progress.seq)
     oldest, dead = await kernel.read_worker.run(_delivery_counts, kernel, member)
     owner = read_owner(kernel.profile.directory / "owner.lock") if kernel.is_remote(member) else None
-    stopped = owner is not None and owner.stopped
+    stopped, late = owner is not None and owner.stopped, member.degraded_since is not None
     return BackendStatus(
         name=info.name,
         label=info.label,
         role=member.role,
-        state="broken" if problem or member.damaged else "degraded" if stopped or member.degraded_since is not None else "ok",
+        state="broken" if problem or member.damaged else "degraded" if late or stopped or proof.error else "ok",
         cursor=member.progress.seq,
         backlog=waiting,
         oldest_age=max(0.0, (kernel.clock() - oldest) / 1e6) if waiting and oldest is not None else 0.0,
         degraded_since=member.degraded_since,
         recovered_at=member.recovered_at,
         recovered=member.recovered,
-        last_error=problem or member.last_error,
+        last_error=problem or proof.error or member.last_error,
         dead=dead,
         owner=owner.pid if owner is not None else None,
         owner_stopped=stopped,
         rows=rows,
     )
+
+
+async def _proof(kernel: Kernel, member: Member) -> Proof:
+    """Of local memory, which is at hand; a remote backend is written to by its own task, and says how that went."""
+    history = kernel.history
+    if history is None or history[0] is not member or not member.is_open:
+        return Proof()
+    return await kernel.proofs.get(member.name, lambda: prove_local(history[1]))
 
 
 def _delivery_counts(kernel: Kernel, member: Member) -> tuple[int | None, int]:
@@ -185,6 +222,7 @@ def _notes(
         if backend.owner_stopped
     ]
     notes += limit_notes(kernel)
+    notes += kernel.proofs.details()
     notes += [f"{member.name}: its memory is damaged; {REPAIR}" for member in kernel.members if member.damaged]
     notes += [
         f"process {pid} reads {store.path} and pins {store.wal_bytes} bytes of its write-ahead log, which shrinks when that process is done"

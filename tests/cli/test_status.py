@@ -41,7 +41,7 @@ def test_it_says_what_is_there_where_and_how_long_things_take(memoryd: Any, priv
     assert str(private_home) in text
     assert "daemon none" in text
     mcp = next(line for line in text.splitlines() if line.startswith("mcp\t"))
-    assert "not gated" in mcp
+    assert "no signal before a compaction" in mcp
     assert "Oslo" not in text + json.dumps(found)
 
 

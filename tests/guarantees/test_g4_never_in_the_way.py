@@ -145,10 +145,11 @@ async def test_an_error_of_the_body_leaves_as_it_is(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_body_closes_and_ends(tmp_path: Path) -> None:
-    with trio.move_on_after(0.2) as scope:
+    with trio.CancelScope() as scope:
         async with memoryd.open_runtime(tmp_path) as rt:
             with memoryd.scope(user="ada", session="s1"):
                 rt.sync_turn("zebra", "ok")
+            scope.deadline = trio.current_time() + 0.2
             await trio.sleep_forever()
     assert scope.cancelled_caught
     async with memoryd.open_runtime(tmp_path) as rt:

@@ -176,3 +176,37 @@ async def test_a_damaged_memory_that_is_mended_meanwhile_is_ok_again(tmp_path: P
             assert ([hit.text for hit in found], found.stale) == (["zebra"], False)
             local = (await rt.status()).backends[0]
             assert (local.degraded_since, local.recovered_at is not None) == (None, True)
+
+
+@pytest.mark.parametrize("store", ["log", "memory"])
+async def test_ok_is_said_after_a_real_write_and_no_longer_while_a_store_is_locked(tmp_path: Path, store: str) -> None:
+    async with memoryd.open_runtime(tmp_path) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            rt.sync_turn("zebra", "ok")
+            await rt.drain()
+    async with memoryd.open_runtime(tmp_path) as rt:  # nothing is written to it: only status itself can notice
+        other = connect(profile_directory(tmp_path, "default") / f"{store}.db", Options())
+        with other.transaction("IMMEDIATE"):
+            status = await rt.status()
+            assert status.state == "degraded"
+            assert any(note.startswith((f"{store}: a write failed", "local: a write failed")) for note in status.notes)
+            assert any("is locked by another process" in note for note in status.notes)
+        other.close()
+        assert (await rt.status()).state == "ok"
+        assert not (await rt.status()).notes
+
+
+async def test_an_archive_that_cannot_be_read_is_no_gate(tmp_path: Path) -> None:
+    async with memoryd.open_runtime(tmp_path) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            await rt.checkpoint([{"role": "user", "content": "zebra"}])
+        assert (await rt.status()).state == "ok"
+    archive = profile_directory(tmp_path, "default") / "archive.db"
+    archive.write_bytes(b"\xa5" * 8192)
+    async with memoryd.open_runtime(tmp_path) as rt:
+        status = await rt.status()
+        assert (status.state, status.gate.state, status.gate.last_error) == ("broken", "broken", "StoreCorrupt")
+    async with memoryd.open_runtime(tmp_path, config={"gate": {"fallback_dir": str(tmp_path / "second")}}) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            assert (await rt.checkpoint([{"role": "user", "content": "zebra"}])).warning
+        assert (await rt.status()).state == "degraded"
