@@ -11,7 +11,7 @@ import click
 
 from memoryd.cli._group import Options, command, pass_options
 from memoryd.cli._output import plain, progress, to_json, write_json, write_line
-from memoryd.cli._session import loaded
+from memoryd.cli._session import loaded, take_in_hooks
 
 if TYPE_CHECKING:
     from memoryd.maintain import BackedUp
@@ -60,6 +60,8 @@ def _all(options: Options, directory: Path) -> Iterator[BackedUp]:
 def _one(options: Options, name: str, file: Path) -> BackedUp:
     from memoryd.maintain import back_up
 
-    found = loaded(attrs.evolve(options, profile=name))
+    here = attrs.evolve(options, profile=name)
+    take_in_hooks(here)
+    found = loaded(here)
     with progress("backing up") as told:
         return back_up(found.home, name, found.config, file, told)
