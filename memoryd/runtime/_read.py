@@ -93,8 +93,9 @@ class Reading:
             hits = await self._projected(member, backend, query)
             if hits is not None and reached:
                 return Recall(tuple(hits), source=member.name)
-            tail = await self._tail(member.progress.seq if hits is not None else 0, own)
-            behind = max(0, own - member.progress.seq - len(tail))
+            known = member.progress.seq if hits is not None else 0
+            tail = await self._tail(known, own)
+            behind = max(0, own - known - len(tail))
             found = self._with_tail(hits or [], tail, query)
             source = member.name if hits is not None else "log" if tail else "none"
             return Recall(tuple(found), behind, stale=hits is None, source=source)
