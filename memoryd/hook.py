@@ -174,12 +174,11 @@ def ask_child(frame: bytes, host: str, event: str, seconds: float) -> "tuple[int
         posix.close(ours_out)
         write(to_child, frame)
         posix.close(to_child)
-        return parsed(read_all(from_child))
+        return parsed(read_all(from_child))  # it closes what it has opened by itself, and needs nobody to wait for that
     except BaseException:
         posix.kill(child, 9)
-        raise
-    finally:
         posix.waitpid(child, 0)
+        raise
 
 
 def refuse(host: str, problem: str) -> int:

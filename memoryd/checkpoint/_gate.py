@@ -70,8 +70,9 @@ class Gate:
     def __init__(
         self, profile: ProfileStore, *, mode: GateMode = "block", fallback_dir: Path | None = None, quota_bytes: int = 0,
         deadline_s: float = DEADLINE_S, environ: Mapping[str, str] = os.environ, vfs: str | None = None,
+        shelf: Shelf | None = None,
     ) -> None:  # fmt: skip
-        self.shelf = Shelf(profile, fallback_dir=fallback_dir, vfs=vfs)
+        self.shelf = Shelf(profile, fallback_dir=fallback_dir, vfs=vfs) if shelf is None else shelf
         self._notes = GateNotes(profile.directory)
         self._mode = mode
         self._quota = quota_bytes

@@ -17,6 +17,7 @@ from memoryd.hosts._capsule import capsule
 from memoryd.hosts._dialect import SILENT, find_dialect, refused_blindly
 from memoryd.hosts._gate import answer_gate, archive_quietly
 from memoryd.hosts._record import NotRecorded, note_session, record_others, record_turns
+from memoryd.hosts._shelves import Shelves
 from memoryd.hosts._spool import spool_allowed
 from memoryd.hosts._state import States
 from memoryd.hosts._summary import summary_in
@@ -31,6 +32,7 @@ OpenProfile: TypeAlias = Callable[[Path | None, str], AbstractAsyncContextManage
 
 GATE_S = 13.0  # the hook program waits 14, then runs a gate of its own
 PROMPT_S = 0.12
+_SHELVES = Shelves()  # of this process: whoever answers hooks does so for all of its life
 
 
 async def answer_hook(call: HookCall, open_profile: OpenProfile) -> HookReply:
@@ -45,7 +47,7 @@ async def answer_hook(call: HookCall, open_profile: OpenProfile) -> HookReply:
 async def answer_call(call: Call, open_profile: OpenProfile) -> HookReply:
     """As :func:`answer_hook`, for a call that is understood."""
     if call.heard.kind == "gate":
-        return await trio.to_thread.run_sync(answer_gate, call, GATE_S)
+        return await trio.to_thread.run_sync(answer_gate, call, _SHELVES, GATE_S)
     if call.heard.problem or call.heard.kind == "other":
         return SILENT
     try:
@@ -74,11 +76,11 @@ async def _tell(runtime: Runtime, call: Call) -> HookReply:
         case "start" if heard.why == "compact":
             return await _rebrief(runtime, call)
         case "compacted":
-            await trio.to_thread.run_sync(archive_quietly, call, runtime.home)
+            await trio.to_thread.run_sync(archive_quietly, call, runtime.home, _SHELVES)
             await trio.to_thread.run_sync(lambda: record_turns(runtime, call, settled=False))
         case "end":
             await trio.to_thread.run_sync(lambda: record_turns(runtime, call, settled=True))
-            await trio.to_thread.run_sync(archive_quietly, call, runtime.home)
+            await trio.to_thread.run_sync(archive_quietly, call, runtime.home, _SHELVES)
         case "start":
             await trio.to_thread.run_sync(_begin, runtime, call)
         case _:

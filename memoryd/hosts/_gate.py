@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import attrs
@@ -18,6 +18,7 @@ from memoryd.core import Config, Receipt
 from memoryd.errors import CheckpointBlocked, ConfigError, InvalidInput, MemorydError
 from memoryd.hosts._call import Call, why_unrecorded
 from memoryd.hosts._consent import read_pauses, was_paused
+from memoryd.hosts._shelves import Shelves
 from memoryd.hosts._state import Saved, States
 from memoryd.hosts._transcript import Stamp, archive_rows, read_stable, stamp_of, without_pauses
 from memoryd.settings import load_config
@@ -29,11 +30,11 @@ __all__ = ["answer_gate", "archive_quietly"]
 DEADLINE_S = 20.0
 
 
-def answer_gate(call: Call, deadline_s: float = DEADLINE_S) -> HookReply:
+def answer_gate(call: Call, shelves: Shelves, deadline_s: float = DEADLINE_S) -> HookReply:
     """Whether the compaction that ``call`` tells of may go on.  Never raises; whatever goes wrong is a refusal with its reason."""
     event = call.event
     try:
-        receipt = _decide(call, time.monotonic() + deadline_s)
+        receipt = _decide(call, shelves, time.monotonic() + deadline_s)
         return call.dialect.allow(event, note_for(receipt))
     except CheckpointBlocked as blocked:
         return call.dialect.refuse(event, str(blocked))
@@ -51,7 +52,7 @@ def note_for(receipt: Receipt) -> str:
     )
 
 
-def _decide(call: Call, deadline: float) -> Receipt:
+def _decide(call: Call, shelves: Shelves, deadline: float) -> Receipt:
     try:
         loaded = load_config(call.home, call.profile, environ=call.environ_here)
     except ConfigError as error:
@@ -60,20 +61,19 @@ def _decide(call: Call, deadline: float) -> Receipt:
         profile = open_profile(loaded.home, loaded.profile)
     except MemorydError as error:
         return _without_gate(call, error, loaded.config)
-    gate = _make_gate(profile, loaded.config, call)
     call = attrs.evolve(call, home_here=loaded.home, unrecorded=why_unrecorded(call, loaded.config, loaded.home))
-    try:
+    with _opened_gate(profile, loaded.config, call, shelves) as gate:
         return _checkpoint(call, gate, profile, deadline)
-    finally:
-        gate.close()
 
 
-def _make_gate(profile: ProfileStore, config: Config, call: Call) -> Gate:
+@contextmanager
+def _opened_gate(profile: ProfileStore, config: Config, call: Call, shelves: Shelves) -> Iterator[Gate]:
     second = Path(config.gate.fallback_dir).expanduser() if config.gate.fallback_dir else None
-    return Gate(
-        profile, mode=config.gate.mode, fallback_dir=second, quota_bytes=config.gate.quota_bytes,
-        deadline_s=config.deadlines.checkpoint, environ=call.environment,
-    )  # fmt: skip
+    with shelves.lent(profile, second) as shelf:
+        yield Gate(
+            profile, mode=config.gate.mode, quota_bytes=config.gate.quota_bytes, deadline_s=config.deadlines.checkpoint,
+            environ=call.environment, shelf=shelf,
+        )  # fmt: skip
 
 
 def _without_gate(call: Call, error: MemorydError, config: Config) -> Receipt:
@@ -95,7 +95,7 @@ def _checkpoint(call: Call, gate: Gate, profile: ProfileStore, deadline: float) 
     return _archive(call, asked, States(profile, call.host))
 
 
-def archive_quietly(call: Call, home: Path, deadline_s: float = DEADLINE_S) -> None:
+def archive_quietly(call: Call, home: Path, shelves: Shelves, deadline_s: float = DEADLINE_S) -> None:
     """Archive the transcript where nothing can be refused any more: after a compaction, at the end of a session.
 
     What the gate had missed is filled in; a failure leaves a receipt and stops nobody.  Raises
@@ -105,11 +105,9 @@ def archive_quietly(call: Call, home: Path, deadline_s: float = DEADLINE_S) -> N
         return
     profile = open_profile(home, call.profile)
     here = attrs.evolve(call, environment={**call.environment, "MEMORYD_GATE": "warn"}, home_here=home)
-    gate = _make_gate(profile, load_config(home, call.profile, environ=here.environ_here).config, here)
-    try:
+    config = load_config(home, call.profile, environ=here.environ_here).config
+    with _opened_gate(profile, config, here, shelves) as gate:
         _archive(here, _Asked(gate, here, call.event, time.monotonic() + deadline_s), States(profile, call.host))
-    finally:
-        gate.close()
 
 
 class _Asked:

@@ -14,6 +14,7 @@ from memoryd.errors import InvalidInput, MemorydError, ProtocolError
 from memoryd.hosts._call import understood
 from memoryd.hosts._dialect import find_dialect, refused_blindly
 from memoryd.hosts._gate import DEADLINE_S, answer_gate
+from memoryd.hosts._shelves import Shelves
 from memoryd.hosts._spool import spool_allowed
 from memoryd.wire import HookCall, HookCallReader, HookReply
 
@@ -24,17 +25,25 @@ def gate_main(arguments: Sequence[str]) -> int:
     """Answers one gate event; the exit code is the host's, or 0 where a frame was answered.  ``arguments``: host, event[, seconds]."""
     host, event = (*arguments, "", "")[:2]
     seconds = float(arguments[2]) if len(arguments) > 2 else DEADLINE_S
-    data = sys.stdin.buffer.read()
+    data, shelves = sys.stdin.buffer.read(), Shelves()
     if not data.startswith(b"H"):
-        reply = answer_in_process(HookCall(host, event, _cwd(), dict(os.environ), data), seconds)
-        sys.stdout.buffer.write(reply.stdout)
+        reply = answer_in_process(HookCall(host, event, _cwd(), dict(os.environ), data), seconds, shelves)
         sys.stderr.buffer.write(reply.stderr)
+        _hand_out(reply.stdout)
         return reply.code
-    sys.stdout.buffer.write(_answer_frame(data, host, event, seconds).encode())
+    _hand_out(_answer_frame(data, host, event, seconds, shelves).encode())
     return 0
 
 
-def _answer_frame(data: bytes, host: str, event: str, seconds: float) -> HookReply:
+def _hand_out(answer: bytes) -> None:
+    """The answer is out, and said to be all, before the archive is closed: closing folds its log back, which nobody need wait for."""
+    sys.stdout.buffer.write(answer)
+    sys.stdout.flush()
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _answer_frame(data: bytes, host: str, event: str, seconds: float, shelves: Shelves) -> HookReply:
     try:
         call = HookCallReader().receive(data)
     except ProtocolError as error:
@@ -43,16 +52,16 @@ def _answer_frame(data: bytes, host: str, event: str, seconds: float) -> HookRep
         problem = "the hook frame is cut off"
     if call is None:
         return _refused(host, event, problem)
-    return answer_in_process(call, seconds)
+    return answer_in_process(call, seconds, shelves)
 
 
-def answer_in_process(call: HookCall, seconds: float = DEADLINE_S) -> HookReply:
+def answer_in_process(call: HookCall, seconds: float, shelves: Shelves) -> HookReply:
     """The answer to a gate event.  Blocking; never raises."""
     try:
         dialect = find_dialect(call.host)
     except InvalidInput as error:
         return refused_blindly(call.event, f"memoryd: {error}")
-    return answer_gate(understood(call, dialect), seconds)
+    return answer_gate(understood(call, dialect), shelves, seconds)
 
 
 def _refused(host: str, event: str, problem: str) -> HookReply:

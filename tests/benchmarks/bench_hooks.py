@@ -21,6 +21,7 @@ from typing import Any
 from _figures import figure, interleave, median, print_table, texts
 
 from memoryd.hosts._gate_main import answer_in_process
+from memoryd.hosts._shelves import Shelves
 from memoryd.wire import HookCall
 
 ROUNDS = 40
@@ -141,18 +142,18 @@ def _processes(folder: Path) -> list[dict[str, Any]]:
 def _gate(folder: Path) -> dict[str, Any]:
     sessions = {f"s{seed}": (folder / f"s{seed}.jsonl", transcript(folder / f"s{seed}.jsonl", seed)) for seed in range(GATES)}
     environment, (names, datas) = {"MEMORYD_HOME": str(folder / "own")}, (iter(sessions), iter(sessions.values()))
-    first, data = sessions["s0"]
+    shelves = Shelves()
     transcript(folder / "warm.jsonl", 99, 100_000)
-    answer_in_process(HookCall("claude", "PreCompact", "/w", environment, payload("warm", folder / "warm.jsonl")))
+    answer_in_process(HookCall("claude", "PreCompact", "/w", environment, payload("warm", folder / "warm.jsonl")), 20, shelves)
 
     def gate() -> None:
         session = next(names)
-        reply = answer_in_process(HookCall("claude", "PreCompact", "/w", environment, payload(session, sessions[session][0])))
+        reply = answer_in_process(HookCall("claude", "PreCompact", "/w", environment, payload(session, sessions[session][0])), 20, shelves)
         assert b"checkpoint" in reply.stdout, reply.stderr
 
     times = interleave(GATES, plain=lambda: durable(folder / "plain", next(datas)[1]), gate=gate)
     got = {name: median(found) for name, found in times.items()}
-    assert data and first
+    shelves.close()
     detail = f"{1e3 * got['gate']:.0f} ms against {1e3 * got['plain']:.0f} ms: write, fsync, rename"
     return figure("gate on a transcript of 5 MB, first", 3.0, None, got["gate"] / got["plain"], "x", detail)
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from memoryd.hosts._gate_main import answer_in_process
+from memoryd.hosts._shelves import Shelves
 from memoryd.wire import HookCall, HookReply
 from tests.adapters.hooks.archive import Archive
 from tests.adapters.hooks.driver import ClaudeHost, CodexHost, fixture, payload
@@ -24,7 +25,11 @@ CLAUDE, CODEX, GEMINI = "claude-2.1.332", "codex-0.171.0", "gemini-0.61.0"
 def ask(host: str, given: dict[str, Any] | bytes, event: str = "PreCompact", **environment: str) -> HookReply:
     """The gate in this process, as ``python -m memoryd _gate`` has it."""
     data = given if isinstance(given, bytes) else json.dumps(given).encode()
-    return answer_in_process(HookCall(host, event, "/", environment, data))
+    shelves = Shelves()
+    try:
+        return answer_in_process(HookCall(host, event, "/", environment, data), 20, shelves)
+    finally:
+        shelves.close()
 
 
 def claude(transcript: object, **more: Any) -> dict[str, Any]:

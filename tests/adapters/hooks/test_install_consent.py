@@ -90,11 +90,6 @@ def ignored(room: Path, memoryd: Memoryd) -> None:
     (room / "project/.memoryd-ignore").touch()
 
 
-def private(room: Path, memoryd: Memoryd) -> None:
-    (room / "home").mkdir(exist_ok=True)
-    (room / "home/memoryd.toml").write_text("[capture]\nprivate = true\n")
-
-
 @contextmanager
 def daemon(room: Path) -> Iterator[None]:
     with Daemon(room):
@@ -103,7 +98,7 @@ def daemon(room: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("keep_out", "serving"),
-    [(paused, nullcontext), (excluded, nullcontext), (ignored, nullcontext), (private, nullcontext), (paused, daemon)],
+    [(paused, nullcontext), (excluded, nullcontext), (ignored, nullcontext), (paused, daemon)],
 )
 def test_what_is_kept_out_is_in_no_file(
     installed: Path, memoryd: Memoryd, keep_out: Callable[[Path, Memoryd], None], serving: Callable[[Path], Any]
