@@ -29,10 +29,7 @@ _LEAVE = 2.0
 
 
 class Server:
-    """Serves ``listeners`` until :meth:`end`.  ``talk`` makes the protocol of a new connection.
-
-    ``claim`` is the socket's place where we bound it ourselves; None where a service manager did.
-    """
+    """Serves ``listeners`` until :meth:`end`.  ``talk`` makes the protocol of a new connection; ``claim`` is the right to the socket."""
 
     def __init__(
         self,
@@ -77,16 +74,19 @@ class Server:
                 finally:
                     self._pool.end()
             background.cancel_scope.cancel()
+        self._log.info("daemon.ended", served=self.served, cut_off=self.cut_off)
 
     async def _accept_until_stopped(self, ready: Callable[[], None]) -> None:
         async with trio.open_nursery() as accepting:
             for listener in self._listeners:
                 accepting.start_soon(self._accept, listener)
             accepting.start_soon(self._keep_place, accepting)
+            self._log.info("daemon.ready", socket=str(self._claim.path))
             self._notifier.ready(f"serving {self._claim.path}")
             ready()
             await self._stop.wait()
             accepting.cancel_scope.cancel()
+        self._log.info("daemon.drains", connections=len(self.lines))
         self._notifier.stopping(self._limits.drain)
         self._close_listeners()
         for line in self.lines:

@@ -11,6 +11,7 @@ import os
 import signal
 import sqlite3
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -18,6 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import apsw
 import trio
 
 import memoryd
@@ -145,6 +147,15 @@ def patiently(make: Any) -> Any:
             time.sleep(0.2)
 
 
+def tell_caches(file: Path) -> None:
+    """Write down how much SQLite holds, most of it page caches, which fill up to their bounds."""
+    while True:
+        draft = file.with_suffix(".new")
+        draft.write_text(str(apsw.memory_used()))
+        draft.replace(file)
+        time.sleep(0.5)
+
+
 def main(role: str, home: Path, socket: Path, seed: int) -> int:
     def create(context: BackendContext) -> SharedRemote:
         return SharedRemote(home.parent)
@@ -156,6 +167,7 @@ def main(role: str, home: Path, socket: Path, seed: int) -> int:
         case "daemon":
             from memoryd.cli import main as run
 
+            threading.Thread(target=tell_caches, args=(home.parent / f"{socket.stem}.caches",), daemon=True).start()
             return run(["serve", "--home", str(home), "--socket", str(socket)])
         case "client":
             from memoryd.client.blocking import Client

@@ -261,6 +261,17 @@ def test_an_older_client_and_a_newer_one_are_told(tmp_path: Path) -> None:
         daemon.check()
 
 
+def test_a_batch_is_answered_as_one(tmp_path: Path) -> None:
+    with Daemon(tmp_path) as daemon, daemon.client() as raw:
+        calls = [frame("sync_turn", ask=n, user=f"turn {n}", assistant="", scope=SCOPE) for n in range(500)]
+        told = frame("sync_turn", user="told", assistant="", scope=SCOPE)
+        slow = frame("recall", ask="r", query="told", scope=SCOPE)
+        raw.send(b"[" + b",".join(call.strip() for call in (*calls, told, slow)) + b"]\n")
+        answers = {found["id"]: found["result"] for found in raw.read()}
+        assert [answers[n]["seq"] for n in range(500)] == list(range(1, 501))
+        assert [hit["text"] for hit in answers["r"]["hits"]] == ["told"]
+
+
 def test_profiles_and_homes_are_kept_apart(tmp_path: Path) -> None:
     with Daemon(tmp_path, config="[daemon]\nprofiles = 2\n") as daemon:
         with daemon.client("work") as work, daemon.client("play") as play, daemon.client("work", tmp_path / "other") as other:

@@ -6,14 +6,16 @@ the daemon where there is one, two embedded memories; one remote backend that al
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from random import Random
+from statistics import median
 
 import attrs
 import pytest
@@ -27,7 +29,7 @@ from tests.daemon.soak_child import SharedRemote, open_remote
 pytestmark = pytest.mark.soak
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "600"))
-CONFIG = 'mirrors = ["shared"]\n[delivery]\nbackoff_max = 2.0\n[logging]\nlevel = "off"\n'
+CONFIG = 'mirrors = ["shared"]\n[delivery]\nbackoff_max = 2.0\n[logging]\nlevel = "error"\nfile = "soak.log"\nformat = "json"\n'
 ROLES = {
     "steady": ("daemon", "steady"), "killed": ("daemon", "killed"),
     "client-1": ("client", "steady"), "client-2": ("client", "steady"), "client-3": ("client", "killed"), "client-4": ("client", "killed"),
@@ -85,9 +87,10 @@ class Fleet:
             self.counts["outages"] += 1
             file.touch()
 
-    def memory(self) -> float:
-        """Resident megabytes of the daemon that runs all along."""
-        return int(Path(f"/proc/{self.children['steady'].pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+    def memory(self) -> tuple[float, float]:
+        """Megabytes of the daemon that runs all along: all that is resident, and what of it SQLite has not."""
+        resident = int(Path(f"/proc/{self.children['steady'].pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+        return resident, resident - int((self.folder / "steady.caches").read_text()) / 1e6
 
     def descriptors(self) -> int:
         return len(os.listdir(f"/proc/{self.children['steady'].pid}/fd"))
@@ -155,10 +158,15 @@ def warm(fleet: Fleet) -> int:
     return fleet.descriptors()
 
 
-def middle(sizes: list[float], begin: float, end: float) -> float:
+def middle(sizes: Sequence[float], begin: float, end: float) -> float:
     """The median of a part of the run."""
-    part = sorted(sizes[int(len(sizes) * begin) : int(len(sizes) * end)])
-    return part[len(part) // 2]
+    return median(sizes[int(len(sizes) * begin) : int(len(sizes) * end)])
+
+
+def crashes(home: Path) -> list[str]:
+    """Records of bugs that were contained somewhere."""
+    records = [json.loads(line) for file in home.glob("soak.log*") for line in file.read_text("utf-8").splitlines()]
+    return [line for record in records if "crash" in (line := json.dumps(record))]
 
 
 def test_soak(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,7 +175,7 @@ def test_soak(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "memoryd.toml").write_text(CONFIG)
     with closing(open_remote(tmp_path)) as table, table:
         table.execute("INSERT INTO sent VALUES (0)")
-    sizes: list[float] = []
+    sizes: list[tuple[float, float]] = []
     with ExitStack() as stack:
         fleet = Fleet(tmp_path, stack)
         fleet.start("steady")
@@ -192,7 +200,9 @@ def test_soak(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         [(sent,)] = table.execute("SELECT events FROM sent")
     lost = sum(found.get(id) != text for id, text in promised.items())
     doubled = len(found) - len(set(found.values()))
-    early, late = middle(sizes, 0.25, 0.5), middle(sizes, 0.75, 1.0)
+    resident, own = zip(*sizes, strict=True)
+    early, late = middle(own, 0.25, 0.5), middle(own, 0.75, 1.0)
+    bugs = crashes(home)
     rows = {
         "seconds": f"{SECONDS:.0f}",
         "kills, pauses, outages": f"{fleet.counts['kills']}, {fleet.counts['pauses']}, {fleet.counts['outages']}",
@@ -204,7 +214,8 @@ def test_soak(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "doubled": doubled,
         "not at the remote / unknown there": f"{len(found.keys() - arrived)} / {len(arrived - found.keys())}",
         "leaked: descriptors, spool files": f"{leaked}, {len(spool)}",
-        "memory of the steady daemon": f"{early:.1f} MB -> {late:.1f} MB (most {max(sizes):.1f})",
+        "contained bugs": len(bugs),
+        "memory of the steady daemon": f"{early:.1f} MB -> {late:.1f} MB without SQLite's caches; with them at most {max(resident):.1f} MB",
     }
     with capsys.disabled():
         print("\n" + "\n".join(f"  {name:36}{value}" for name, value in rows.items()))
@@ -214,4 +225,5 @@ def test_soak(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert archives == len(checkpoints)
     assert status.backends[0].rows["turns"] == len(found)
     assert leaked <= 0 and not spool
+    assert not bugs
     assert late - early < max(4.0, 0.1 * early), "the daemon grows"
