@@ -88,18 +88,19 @@ def test_the_handshake_of_now(raw: Raw) -> None:
     assert raw.ask("tools/call", name="memory_get", arguments={"ids": ["k"]}, _meta=_META)["structuredContent"]["found"][0]["text"] == "v"
 
 
-def test_garbage_costs_nothing(raw: Raw) -> None:
+def test_garbage_and_wrong_calls_cost_nothing(raw: Raw) -> None:
     raw.shake()
     for line in (b"garbage", b"\xff\xfe{}", b"[1]", b"{}", b'{"jsonrpc": "2.0", "id": 1}', b"", b"x" * (1 << 20), b'{"a": ' * 10_000):
         raw.write(line + b"\n")
     assert raw.ask("ping") == {}
     assert raw.call("memory_add", text="still here")["state"] == "journaled"
+    _wrong_calls(raw)
     code, rest = raw.end()
     assert (code, rest) == (0, b"")
 
 
-def test_a_wrong_call_names_what_is_wrong(raw: Raw) -> None:
-    raw.shake()
+def _wrong_calls(raw: Raw) -> None:
+    """Each names what is wrong."""
     assert raw.refused("memory_search") == "query: is required"
     assert raw.refused("memory_search", query=5).startswith("query: expected")
     assert raw.refused("memory_search", query="x", limit=1000) == "limit: expected a whole number from 0 to 50"
@@ -114,20 +115,7 @@ def test_a_wrong_call_names_what_is_wrong(raw: Raw) -> None:
     assert raw.ask("prompts/get", name="recall")["error"]["code"] == -32602
 
 
-def test_any_text_comes_back_as_json(raw: Raw) -> None:
-    raw.shake()
-    odd = 'a "quote", \u2028, \U0001f600, \x00, <b>&</b>, ]]>'
-    raw.call("memory_add", key="odd/key ?é", text=odd)
-    assert raw.call("memory_get", ids=["odd/key ?é"])["found"][0]["text"] == odd
-    with Memory() as memory, scope(user="default"):
-        memory.store("half", "half a pair: \ud800")
-    assert raw.call("memory_get", ids=["half"])["found"][0]["text"] == "half a pair: \\ud800"
-    listed = {one["name"]: one["uri"] for one in raw.ask("resources/list")["resources"]}
-    read = raw.ask("resources/read", uri=listed["odd/key ?é"])["contents"][0]
-    assert json.loads(read["text"])["text"] == odd
-
-
-def test_checkpoints_are_read_word_for_word(raw: Raw) -> None:
+def test_checkpoints_and_any_text_are_read_word_for_word(raw: Raw) -> None:
     rows = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"message {n}: " + "x" * 3000} for n in range(40)]
     with Memory() as memory, scope(user="default", session="s1"):
         receipt = memory.checkpoint(rows, host="claude")
@@ -147,9 +135,22 @@ def test_checkpoints_are_read_word_for_word(raw: Raw) -> None:
     uri = f"memoryd://checkpoint/{receipt.id}"
     assert uri in [one["uri"] for one in raw.ask("resources/list")["resources"]]
     assert json.loads(raw.ask("resources/read", uri=uri)["contents"][0]["text"])["total"] == 40
+    _any_text_comes_back_as_json(raw)
 
 
-def test_two_servers_share_a_profile(raw: Raw, other: Raw) -> None:
+def _any_text_comes_back_as_json(raw: Raw) -> None:
+    odd = 'a "quote", \u2028, \U0001f600, \x00, <b>&</b>, ]]>'
+    raw.call("memory_add", key="odd/key ?é", text=odd)
+    assert raw.call("memory_get", ids=["odd/key ?é"])["found"][0]["text"] == odd
+    with Memory() as memory, scope(user="default"):
+        memory.store("half", "half a pair: \ud800")
+    assert raw.call("memory_get", ids=["half"])["found"][0]["text"] == "half a pair: \\ud800"
+    listed = {one["name"]: one["uri"] for one in raw.ask("resources/list")["resources"]}
+    read = raw.ask("resources/read", uri=listed["odd/key ?é"])["contents"][0]
+    assert json.loads(read["text"])["text"] == odd
+
+
+def test_two_servers_share_a_profile_and_end_with_their_clients(raw: Raw, other: Raw) -> None:
     raw.shake()
     other.shake()
     for number in range(20):
@@ -157,19 +158,14 @@ def test_two_servers_share_a_profile(raw: Raw, other: Raw) -> None:
     for number in range(20):
         client = (other, raw)[number % 2]
         assert client.call("memory_search", query=f"kestrel{number}")["hits"][0]["text"].endswith(f"kestrel{number}")
-    assert raw.end()[0] == 0
+    assert raw.end() == (0, b"")
     assert other.call("memory_add", text="alone now")["state"] == "journaled"
+    assert other.end() == (0, b"")
+    with Memory() as memory, scope(user="default"):
+        assert memory.recall("alone now")[0].text == "alone now"
 
 
 # -- the end -----------------------------------------------------------------------------------------------------------------
-
-
-def test_it_ends_with_its_client(raw: Raw) -> None:
-    raw.shake()
-    raw.call("memory_add", text="said last")
-    assert raw.end() == (0, b"")
-    with Memory() as memory, scope(user="default"):
-        assert memory.recall("said last")[0].text == "said last"
 
 
 def test_without_input_it_ends_at_once() -> None:
