@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import venv
 import zipfile
 from pathlib import Path
 
@@ -62,3 +65,23 @@ def test_an_installed_wheel_works(wheel: Path, tmp_path: Path) -> None:
     assert (done.stdout, done.returncode) == ("Oslo\n", 0)
     where = [sys.executable, "-c", "import memoryd; print(memoryd.__file__)"]
     assert subprocess.run(where, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True).stdout.startswith(str(site))
+
+
+def test_an_installed_wheel_installs_itself_into_a_host(wheel: Path, tmp_path: Path, private_home: Path) -> None:
+    """Into an environment of its own, where only the other packages are those of this one: the hook program comes out of the wheel."""
+    venv.create(tmp_path / "own", with_pip=False)
+    python = tmp_path / "own/bin/python"
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(tmp_path / "own")}))
+    zipfile.ZipFile(wheel).extractall(site)
+    (site / "others.pth").write_text(sysconfig.get_path("purelib"))
+    command = [python, "-I", "-m", "memoryd", "install", "claude-code", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (private_home / "bin/memoryd_hook.py").read_bytes() == (site / "memoryd/hook.py").read_bytes()
+    settings = json.loads((private_home.parent / ".claude/settings.json").read_text())
+    gate = settings["hooks"]["PreCompact"][0]["hooks"][0]["command"]
+    assert f"P={python}" in gate
+    payload = b'{"session_id": "s-1", "transcript_path": null, "cwd": "/", "trigger": "auto"}'
+    assert subprocess.run(["sh", "-c", gate], input=payload, capture_output=True, check=False).returncode == 0
+    receipts = [path.read_text() for path in private_home.glob("profiles/*/gate.receipts.jsonl")]
+    assert "nothing-to-archive" in receipts[0]
