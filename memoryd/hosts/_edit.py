@@ -46,7 +46,7 @@ def plan_drop(path: Path, memoryd_home: Path, put: Edit, drop: Edit, why: str) -
         return ()
     earlier = [copy.decode("utf-8", "replace") for copy in backups_of(path, memoryd_home)]
     for text in earlier:
-        if _put_quietly(put, text) == before:
+        if _quietly(put, text) == before and _quietly(drop, text) == text:
             return (Change(path, text.encode(), why),)
     made_here = not earlier and not after.strip("{} \t\r\n")
     return (Change(path, None if made_here else after.encode(), why),)
@@ -64,8 +64,9 @@ def _named(path: Path, asked: Callable[[str], T], text: str) -> T:
         raise ConfigError(f"{path}: {error}") from None
 
 
-def _put_quietly(put: Edit, text: str) -> str | None:
+def _quietly(edit: Edit, text: str) -> str | None:
+    """None where the text, a backup of who knows when, is nothing to edit."""
     try:
-        return put(text)
+        return edit(text)
     except ConfigError:
         return None

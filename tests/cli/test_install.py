@@ -95,6 +95,16 @@ def test_what_was_edited_meanwhile_is_kept(memoryd: Run, home: Path, host: str) 
     assert path.read_text().split() == FILES[host][1].replace("big one", "small one").replace("at night", "always").split()
 
 
+def test_settings_that_were_put_back_by_hand_are_uninstalled_again(memoryd: Run, home: Path) -> None:
+    path = settings(home, "claude-code")
+    memoryd("install", "claude-code")
+    installed = path.read_bytes()
+    memoryd("uninstall", "claude-code")
+    path.write_bytes(installed)
+    memoryd("uninstall", "claude-code")
+    assert path.read_text() == CLAUDE
+
+
 def test_a_dry_run_changes_nothing(memoryd: Run, home: Path) -> None:
     settings(home, "claude-code")
     (home / ".codex").mkdir()
