@@ -1,7 +1,7 @@
 """Talks to the daemon: :class:`Client` for trio, :mod:`memoryd.client.blocking` for threads (standard library only).
 
-Both have the methods of :class:`memoryd.Runtime` with the same signatures.  What is written down in docs/howto/use-the-daemon.md: what
-a call means while the daemon is away.
+Both have the methods of :class:`memoryd.Runtime` with the same signatures.  docs/reference/python.md says what a call means while the
+daemon is away.
 """
 
 from importlib import import_module

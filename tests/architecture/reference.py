@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 import memoryd
-from memoryd import errors, testing
+from memoryd import errors, testing, wire
 from memoryd.cli._group import root
 from memoryd.core import config_keys
 from memoryd.settings import default_toml
@@ -137,6 +137,48 @@ def hermes_table() -> str:
     return "\n".join(lines)
 
 
+def wire_tables() -> str:
+    """States, methods, values and errors of the daemon's protocol."""
+    return "\n\n".join([*_wire_states(), *_wire_methods(), *_wire_values()])
+
+
+def _wire_states() -> Iterator[str]:
+    yield "## States"
+    for side, steps in (("daemon", wire.SERVER), ("client", wire.CLIENT)):
+        yield f"The {side}'s side; `<` comes in, `>` goes out. What a state does not list is an error."
+        lines = ["| state | meaning | step -> state |", "|---|---|---|"]
+        for state, following in steps.items():
+            moves = ", ".join(f"`{step}` -> {new}" if new != state else f"`{step}`" for step, new in following.items())
+            lines.append(f"| {state} | {wire.MEANING[state]} | {moves} |")
+        yield "\n".join(lines)
+
+
+def _wire_methods() -> Iterator[str]:
+    yield "## Methods"
+    yield "Those of `memoryd.Runtime`, where each is described, and the daemon's own. `?` may be left out. Seconds are the setting's default."
+    lines = ["| method | parameters | result | answered | may be sent again | deadline |", "|---|---|---|---|---|---|"]
+    for method in wire.METHODS.values():
+        params = "; ".join(f"`{p.name}`{'' if p.required else '?'} {p.type}" for p in method.params)
+        bound = f"`{method.deadline}` " if method.deadline == "timeout" else f"`deadlines.{method.deadline}` " if method.deadline else ""
+        where = "in order" if method.quick else "when ready"
+        lines.append(f"| `{method.name}` | {params} | {method.result} | {where} | {method.again} | {bound}{method.seconds:g} s |")
+    yield "\n".join(lines)
+    yield "Beside its own, the parameters of every method may hold:"
+    yield "\n".join(["| parameter | what |", "|---|---|", *(f"| `{param.name}` | {param.type} |" for param in wire.COMMON)])
+
+
+def _wire_values() -> Iterator[str]:
+    yield "## Values"
+    yield "What JSON has not is an object with one key that begins with `$`; a mapping of a caller with such a key travels as `$map`."
+    yield "\n".join(["| key | value |", "|---|---|", *(f"| `{tag}` | {what} |" for tag, what in wire.TAGS.items())])
+    yield "## Errors"
+    yield (
+        "`data` has the class (`type`), `retryable`, and what the class knows beside its message. The codes of JSON-RPC itself are used as "
+        "there: -32700, -32600, -32601, -32602, and -32603 for a bug of the daemon."
+    )
+    yield "\n".join(["| code | error |", "|---|---|", *(f"| {code} | `{kind.__name__}` |" for code, kind in wire.CODES.items())])
+
+
 DRAWN: Mapping[str, Callable[[], str]] = {
     "docs/reference/config.md": config_table,
     "docs/reference/errors.md": error_table,
@@ -146,6 +188,7 @@ DRAWN: Mapping[str, Callable[[], str]] = {
     "docs/howto/operate.md": metric_table,
     "docs/howto/hermes.md": hermes_table,
     "docs/reference/testing.md": testing_table,
+    "docs/reference/wire.md": wire_tables,
 }
 
 
