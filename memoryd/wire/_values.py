@@ -12,6 +12,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import PurePath
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from memoryd.errors import InvalidInput, ProtocolError
@@ -70,12 +71,17 @@ def pack(value: Any, depth: int = 0) -> Any:
         return [pack(item, depth + 1) for item in value]
     fields = getattr(kind, "__attrs_attrs__", None)
     if fields is not None and kind.__module__.startswith("memoryd."):
-        record: dict[str, Any] = {"$": kind.__name__}
-        for field in fields:
-            item = getattr(value, field.name)
-            record[field.name] = [pack(one, depth + 1) for one in item] if type(item) is tuple else pack(item, depth + 1)
-        return record
+        return _pack_record(kind.__name__, {field.name: getattr(value, field.name) for field in fields}, depth)
+    if isinstance(value, SimpleNamespace) and kind.__module__ == "memoryd.client._records":  # a result of the blocking client, given back
+        return _pack_record(kind.__name__, vars(value), depth)
     return _pack_rare(value, depth)
+
+
+def _pack_record(name: str, fields: Mapping[str, Any], depth: int) -> Any:
+    record: dict[str, Any] = {"$": name}
+    for field, item in fields.items():
+        record[field] = [pack(one, depth + 1) for one in item] if type(item) is tuple else pack(item, depth + 1)
+    return record
 
 
 def pack_rows(rows: Any) -> Any:

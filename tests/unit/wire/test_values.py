@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoryd import core
+from memoryd.client._records import make_plain
 from memoryd.core import (
     Accepted,
     BackendInfo,
@@ -173,3 +174,8 @@ def test_a_tag_that_holds_something_else_is_a_protocol_error(tag: str, data: Any
         unpack({tag: data}, make_record)
     except ProtocolError:
         pass
+
+
+def test_a_result_of_the_blocking_client_can_be_given_back() -> None:
+    plain = make_plain("Accepted", {"state": "held", "seq": None, "event_id": "0" * 32, "reason": "locked"})
+    assert unpack(pack(plain), make_record) == Accepted("held", None, "0" * 32, "locked")
