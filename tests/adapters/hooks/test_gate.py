@@ -280,6 +280,39 @@ def test_gemini_s_transcript_is_kept_as_it_is_on_every_attempt(room: Path, archi
     assert ask("gemini", given | {"transcript_path": "/nowhere"}, "PreCompress").code == 2
 
 
+def test_a_dialect_that_is_not_the_host_s_loses_no_byte(room: Path, archive: Archive) -> None:
+    """A command line with the wrong name: nothing can be told apart, and all of it is there."""
+    file = fixture(CLAUDE, "tools.jsonl")
+    assert ask("codex", claude(file)) == HookReply()
+    allowed(ask("claude", payload(CODEX, "PreCompact-auto", session_id="t-2", transcript_path=str(fixture(CODEX, "call.jsonl")))))
+    found = {info.session: archive.source(info.id) for info in archive.list()}
+    assert found == {"s-1": file.read_bytes(), "t-2": fixture(CODEX, "call.jsonl").read_bytes()}
+
+
+def test_a_gate_that_is_killed_leaves_nothing_half(room: Path, archive: Archive) -> None:
+    host = ClaudeHost(room)
+    host.write_user("begun")
+    for number in range(200):
+        host.write_assistant(f"answer {number} " + "word " * 400)
+    given = json.dumps(claude(host.transcript)).encode()
+    for milliseconds in (20, 60, 90, 120, 150, 180, 220, 260, 320):
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-m", "memoryd", "_gate", "claude", "PreCompact"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        )
+        assert process.stdin is not None
+        with process.stdin as stream:
+            stream.write(given)
+        try:
+            process.wait(milliseconds / 1000)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    assert host.compact()[0]
+    assert archive.verified()
+    newest = archive.list()[0]
+    assert host.transcript.read_bytes().startswith(archive.source(newest.id) or b"?")
+
+
 def test_the_gate_in_a_process_of_its_own_has_no_event_loop_and_no_command_line(room: Path) -> None:
     program = (
         "import sys; from memoryd.hosts import gate_main; code = gate_main(['claude', 'PreCompact']); print(file=sys.stderr); "
