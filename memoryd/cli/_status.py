@@ -22,6 +22,7 @@ from memoryd.errors import MemorydError
 if TYPE_CHECKING:
     from memoryd.core import State, Status
     from memoryd.doctor import DaemonSeen, HostSeen
+    from memoryd.hosts import Pause
     from memoryd.maintain import Profile
     from memoryd.runtime import Runtime
 
@@ -47,6 +48,7 @@ def status(options: Options, watch: bool, all_profiles: bool) -> int:
       memoryd status --watch
     """
     from memoryd.doctor import see_daemon, see_hosts
+    from memoryd.hosts import paused_now
     from memoryd.maintain import list_profiles
     from memoryd.settings import resolve_home
 
@@ -58,7 +60,7 @@ def status(options: Options, watch: bool, all_profiles: bool) -> int:
         state = worst_state(one.state for one in found)
         if watch and sys.stdout.isatty():
             write_bytes(_CLEAR)
-        _tell(options, state, found, see_daemon(), hosts, several=all_profiles)
+        _tell(options, state, found, see_daemon(), hosts, paused_now(home), several=all_profiles)
         if not watch:
             return exit_code(state)
         time.sleep(_EVERY)
@@ -97,11 +99,12 @@ def _tell(
     found: Sequence[Status | _Unread],
     daemon: DaemonSeen,
     hosts: Iterable[HostSeen],
+    paused: Pause | None,
     *,
     several: bool,
 ) -> None:
     if options.json:
-        around = {"daemon": to_json(daemon), "hosts": to_json(list(hosts))}
+        around = {"daemon": to_json(daemon), "hosts": to_json(list(hosts)), "paused": to_json(paused)}
         profiles = [_as_json(one) for one in found]
         write_json({"state": state, "profiles": profiles, **around} if several else {**profiles[0], **around})
         return
@@ -111,7 +114,7 @@ def _tell(
         else:
             tell_profile(one, _served_by(one))
         write_line("")
-    tell_around(daemon, hosts)
+    tell_around(daemon, hosts, paused)
 
 
 def _as_json(one: Status | _Unread) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from memoryd.core import from_micros
 if TYPE_CHECKING:
     from memoryd.core import BackendStatus, LogStatus, Status
     from memoryd.doctor import DaemonSeen, HostSeen
+    from memoryd.hosts import Pause
 
 __all__ = ["tell_around", "tell_profile"]
 
@@ -73,8 +74,10 @@ def _receipt(receipt: Any) -> tuple[object, ...]:
     return (_at(at if isinstance(at, int) else None), *(receipt.get(name, "") for name in ("session", "host", "verdict", "cause", "ms")))
 
 
-def tell_around(daemon: DaemonSeen, hosts: Iterable[HostSeen]) -> None:
-    """What is the same for every profile: the daemon and the agent programs."""
+def tell_around(daemon: DaemonSeen, hosts: Iterable[HostSeen], paused: Pause | None) -> None:
+    """What is the same for every profile: the daemon, the agent programs, and whether these are recorded."""
+    if paused is not None:
+        write_line(f"recording of agent programs is paused since {_at(paused.since)} until {_at(paused.until) or 'memoryd resume'}")
     if daemon.running:
         write_line(f"daemon process {daemon.pid or '?'}  memoryd {plain(daemon.version) or '?'}  {plain(daemon.socket)}")
     else:

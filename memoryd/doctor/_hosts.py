@@ -11,7 +11,7 @@ import attrs
 from memoryd.core import Value
 from memoryd.doctor._verdict import broken, doubtful, fine
 from memoryd.errors import MemorydError
-from memoryd.hosts import Check, Place, find_host, host_names, make_place
+from memoryd.hosts import Check, Place, find_host, host_names, make_place, paused_now
 
 __all__ = ["HostSeen", "host_checks", "hosts", "see_hosts"]
 
@@ -51,7 +51,9 @@ def _told(error: Exception) -> str:
 
 
 def hosts(home: Path) -> Iterator[Check]:
-    """One line for each host that memoryd is installed in, and for each adapter that is broken."""
+    """One line for each host that memoryd is installed in, and for each adapter that is broken; and one while none is recorded."""
+    if paused_now(home) is not None:
+        yield doubtful("recording", "agent programs are not recorded: it is paused", "memoryd resume")
     seen = see_hosts(home)
     for host in seen:
         if host.problem:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memoryd.hosts._consent import consent as consent
     from memoryd.hosts._consent import excluded_by as excluded_by
     from memoryd.hosts._consent import pause as pause
+    from memoryd.hosts._consent import paused_now as paused_now
     from memoryd.hosts._consent import read_pauses as read_pauses
     from memoryd.hosts._consent import resume as resume
     from memoryd.hosts._consent import was_paused as was_paused
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "_answer": ("answer_hook",),
     "_apply": ("Applied", "Done", "apply_plan", "backups_of", "foresee"),
-    "_consent": ("IGNORE_FILE", "Consent", "Pause", "consent", "excluded_by", "pause", "read_pauses", "resume", "was_paused"),
+    "_consent": ("IGNORE_FILE", "Consent", "Pause", "consent", "excluded_by", "pause", "paused_now", "read_pauses", "resume", "was_paused"),
     "_dialect": ("Dialect", "Heard", "Kind", "Row", "find_dialect"),
     "_gate_main": ("gate_main", "spool_main"),
     "_edit": ("in_file", "plan_drop", "plan_put", "read_text"),

@@ -18,7 +18,7 @@ import attrs
 from memoryd.core import Config, Value
 from memoryd.errors import ConfigError
 
-__all__ = ["IGNORE_FILE", "Consent", "Pause", "consent", "excluded_by", "pause", "read_pauses", "resume", "was_paused"]
+__all__ = ["IGNORE_FILE", "Consent", "Pause", "consent", "excluded_by", "pause", "paused_now", "read_pauses", "resume", "was_paused"]
 
 IGNORE_FILE = ".memoryd-ignore"
 _PAUSES = "pauses.json"
@@ -119,6 +119,12 @@ def read_pauses(memoryd_home: Path) -> tuple[Pause, ...]:
         return ()
     except (OSError, ValueError, TypeError):
         return (Pause(0),)
+
+
+def paused_now(memoryd_home: Path) -> Pause | None:
+    """The pause that goes on, or None."""
+    now = time.time_ns() // 1000
+    return next((one for one in read_pauses(memoryd_home) if one.covers(now)), None)
 
 
 def pause(memoryd_home: Path, seconds: float | None = None) -> Pause:
