@@ -35,7 +35,7 @@ class Ledger:
         self.entries: list[Entry] = []
         self.counts: Counter[str] = Counter()
         self.uids: set[str] = set()
-        self.unclaimed: list[tuple[str, str, frozenset[str]]] = []  # text, answer, ids of turns that were filled in and may still be told
+        self.unclaimed: list[Entry] = []  # turns that were filled in and may still be told
         self.digest = digest
         self._path = path
         for line in _lines(path):
@@ -46,7 +46,8 @@ class Ledger:
         self.parent = str(line.get("parent") or self.parent)
         if "turn" in line:
             place = line.get("at")
-            self._count(Entry(str(line["turn"]), tuple(map(str, line.get("uids", ())))), place if isinstance(place, int) else None)
+            entry = Entry(str(line["turn"]), str(line.get("answer", "")), tuple(map(str, line.get("uids", ()))))
+            self._count(entry, place if isinstance(place, int) else None)
 
     def _count(self, entry: Entry, place: int | None) -> None:
         self.entries.insert(len(self.entries) if place is None else place, entry)
@@ -58,6 +59,7 @@ class Ledger:
         self._count(entry, place)
         self._append({
             "turn": entry.text,
+            "answer": entry.answer,
             **({"uids": entry.uids} if entry.uids else {}),
             **({} if place is None else {"at": place}),
         })  # fmt: skip

@@ -65,9 +65,9 @@ class Recorder:
 
     def _claimed(self, ledger: Ledger, turn: SpokenTurn) -> bool:
         """Whether the turn was filled in from a transcript before its own call came: by the host's id, or by text and answer."""
-        words = _words(ledger, turn)
-        for place, (text, answer, uids) in enumerate(ledger.unclaimed):
-            if (text, answer) == words or (uids and not uids.isdisjoint(turn.uids)):
+        told = _entry(ledger, turn)
+        for place, filled in enumerate(ledger.unclaimed):
+            if (filled.text, filled.answer) == (told.text, told.answer) or not set(filled.uids).isdisjoint(told.uids):
                 del ledger.unclaimed[place]
                 return True
         return False
@@ -115,7 +115,7 @@ class Recorder:
                 break
             number += 1  # said once more
         if accepted.state != "off":
-            ledger.add(Entry(text, turn.uids), wanted.place)
+            ledger.add(_entry(ledger, turn), wanted.place)
             done = "filled" if wanted.filled else "recorded"
             self.counts["repeated" if accepted.reason == "duplicate" else done] += 1
         self.problem = ""
@@ -137,8 +137,7 @@ class Recorder:
         with ledger.lock:
             known = self._store.ledgers.line_of(session)
             inherited = len(known) - len(ledger.entries)
-            told = [Entry(ledger.digest(turn.user), turn.uids) for turn in turns]
-            gaps = missing_turns(known, told, cut=bool(inherited) or is_cut(messages))
+            gaps = missing_turns(known, [_entry(ledger, turn) for turn in turns], cut=bool(inherited) or is_cut(messages))
             filled = 0
             for theirs, ours in gaps.missing if fill else ():
                 filled += self._filled(_Waiting(scope, turns[theirs], None, True, max(0, ours - inherited) + filled), ledger)
@@ -152,10 +151,10 @@ class Recorder:
         if not self._accepted(wanted, ledger):
             self.counts["refused"] += 1  # the transcript has it: the next time tries again
             return False
-        ledger.unclaimed.append((*_words(ledger, wanted.turn), frozenset(wanted.turn.uids)))
+        ledger.unclaimed.append(_entry(ledger, wanted.turn))
         del ledger.unclaimed[:-_UNCLAIMED]
         return True
 
 
-def _words(ledger: Ledger, turn: SpokenTurn) -> tuple[str, str]:
-    return ledger.digest(normalised(turn.user)), ledger.digest(normalised(turn.assistant))
+def _entry(ledger: Ledger, turn: SpokenTurn) -> Entry:
+    return Entry(ledger.digest(normalised(turn.user)), ledger.digest(normalised(turn.assistant)), turn.uids)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -20,6 +20,7 @@ from memoryd_hermes._echo import clean_row
 __all__ = ["Entry", "Gaps", "SpokenTurn", "is_cut", "missing_turns", "row_uids", "spoken_turns"]
 
 
+Words: TypeAlias = tuple[str, str]
 _ROLES = ("user", "assistant", "tool", "function")
 
 
@@ -37,9 +38,10 @@ class SpokenTurn:
 
 @attrs.frozen(slots=True)
 class Entry:
-    """What the record keeps of a turn: the digest of the user's text, and the host's ids of its row."""
+    """What the record keeps of a turn: the digests of the user's text and of the answer, and the host's ids of the user's row."""
 
     text: str
+    answer: str = ""
     uids: tuple[str, ...] = ()
 
 
@@ -99,9 +101,8 @@ def is_cut(messages: Sequence[Any]) -> bool:
 
 def missing_turns(recorded: Sequence[Entry], turns: Sequence[Entry], *, cut: bool = False) -> Gaps:
     """Which of ``turns`` the record lacks; ``cut``: what was said before them was compacted away."""
-    ours = [entry.text for entry in recorded]
-    by_uid = {uid: entry.text for entry in recorded for uid in entry.uids}
-    theirs = [next((by_uid[uid] for uid in entry.uids if uid in by_uid), entry.text) for entry in turns]
+    ours = [(entry.text, entry.answer) for entry in recorded]
+    theirs = _as_recorded(recorded, turns)
     unknown, spare = _unknown(ours, theirs), Counter(ours) - Counter(theirs)
     gaps = _gaps(ours, theirs)
     missing: list[tuple[int, int]] = []
@@ -121,17 +122,39 @@ def missing_turns(recorded: Sequence[Entry], turns: Sequence[Entry], *, cut: boo
     return Gaps(tuple(missing), told_otherwise, doubtful)
 
 
-def _unknown(ours: Sequence[str], theirs: Sequence[str]) -> set[int]:
+def _as_recorded(recorded: Sequence[Entry], turns: Sequence[Entry]) -> list[Words]:
+    """The turns by the words that the record has of them: found by the host's id, by text and answer, or by the text alone."""
+    by_uid = {uid: (entry.text, entry.answer) for entry in recorded for uid in entry.uids}
+    known = Counter((entry.text, entry.answer) for entry in recorded)
+    found: list[Words | None] = []
+    for entry in turns:
+        words = next((by_uid[uid] for uid in entry.uids if uid in by_uid), (entry.text, entry.answer))
+        found.append(words if known[words] > 0 else None)
+        known[words] -= 1
+    left: dict[str, list[Words]] = {}
+    for words, count in known.items():
+        left.setdefault(words[0], []).extend([words] * count)
+    newest_first = zip(reversed(found), reversed(turns), strict=True)
+    return [words or _other_answer(left, entry) for words, entry in newest_first][::-1]
+
+
+def _other_answer(left: dict[str, list[Words]], entry: Entry) -> Words:
+    """The newest recorded turn with the same text that no other one is; else the turn's own words."""
+    same = left.get(entry.text)
+    return same.pop() if same else (entry.text, entry.answer)
+
+
+def _unknown(ours: Sequence[Words], theirs: Sequence[Words]) -> set[int]:
     """Places of the list whose words the record does not have as often as the list has had them by then."""
-    have, seen, found = Counter(ours), Counter[str](), set[int]()
-    for place, text in enumerate(theirs):
-        seen[text] += 1
-        if seen[text] > have[text]:
+    have, seen, found = Counter(ours), Counter[Words](), set[int]()
+    for place, words in enumerate(theirs):
+        seen[words] += 1
+        if seen[words] > have[words]:
             found.add(place)
     return found
 
 
-def _gaps(ours: Sequence[str], theirs: Sequence[str]) -> list[tuple[range, range]]:
+def _gaps(ours: Sequence[Words], theirs: Sequence[Words]) -> list[tuple[range, range]]:
     """Between what both have: the places that only the record has, and those that only the list has; either may be none."""
     found: list[tuple[range, range]] = []
     left = right = 0
