@@ -11,9 +11,9 @@ import attrs
 from memoryd.core import Value
 from memoryd.doctor._verdict import broken, doubtful, fine
 from memoryd.errors import MemorydError
-from memoryd.hosts import Check, Place, find_host, host_names, make_place, paused_now
+from memoryd.hosts import Check, Place, find_host, has_spool, host_names, make_place, paused_now
 
-__all__ = ["HostSeen", "host_checks", "hosts", "see_hosts"]
+__all__ = ["HostSeen", "hooks", "host_checks", "hosts", "see_hosts"]
 
 
 @attrs.frozen(slots=True, eq=False, repr=False)
@@ -63,6 +63,17 @@ def hosts(home: Path) -> Iterator[Check]:
     if not any(host.installed or host.problem for host in seen):
         known = ", ".join(host.name for host in seen) or "none"
         yield fine("hosts", f"memoryd is in no agent program yet; 'memoryd install' knows {known}")
+
+
+def hooks(home: Path) -> Check:
+    """What hook programs left while nobody answered them."""
+    aside = sorted((home / "hooks.quarantine").glob("*"))
+    if aside:
+        said = f"{len(aside)} files of calls that could not be read are kept in {aside[0].parent}"
+        return doubtful("hooks", said, "reinstall the hooks if they are older than memoryd (memoryd install all), and delete the files")
+    if has_spool(home):
+        return doubtful("hooks", "calls of hook programs wait to be taken in", "memoryd status takes them in, and so does the daemon")
+    return fine("hooks", "no call of a hook program waits")
 
 
 def host_checks(name: str, home: Path, options: dict[str, str] | None = None) -> tuple[Check, ...]:

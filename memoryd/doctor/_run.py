@@ -13,7 +13,7 @@ from memoryd.core import Config, LoggingConfig, Value
 from memoryd.doctor._archive import archive
 from memoryd.doctor._daemon import DaemonSeen, daemon, one_configuration, see_daemon
 from memoryd.doctor._disk import disk, place
-from memoryd.doctor._hosts import host_checks, hosts
+from memoryd.doctor._hosts import hooks, host_checks, hosts
 from memoryd.doctor._living import living
 from memoryd.doctor._machine import machine
 from memoryd.doctor._proof import healthy_backends, write_and_read
@@ -51,7 +51,7 @@ async def examine(home: Path, profiles: Iterable[str] | None = None, host: str |
     names = [profile.name for profile in there if not profile.problem] if profiles is None else list(profiles)
     config, _ = read_settings(home, names[0] if names else "default")
     seen = see_daemon()
-    for check in [*machine(), daemon(seen), *plugins(home), *hosts(home)]:
+    for check in [*machine(), daemon(seen), *plugins(home), *hosts(home), hooks(home)]:
         yield Finding("", check)
     async for check in _home(home, config):
         yield Finding("", check)

@@ -108,6 +108,11 @@ def plugin(home: Path, directory: Path) -> None:
     (home / "plugins/NotAName.py").touch(0o600)
 
 
+def unread_hooks(home: Path, directory: Path) -> None:
+    (home / "hooks.quarantine").mkdir(mode=0o700)
+    (home / "hooks.quarantine/1").touch(0o600)
+
+
 def another_owner(home: Path, directory: Path) -> None:
     identity = directory / "profile.json"
     identity.write_text(json.dumps({**json.loads(identity.read_bytes()), "name": "somebody"}))
@@ -127,6 +132,8 @@ FAULTS: dict[str, tuple[Plant, str, str, str]] = {
     "a second primary": (config_file('backend = ["local", "honcho"]'), "configuration", "warn", "memoryd config check"),
     "no such backend": (config_file('mirrors = ["nowhere"]'), "backend nowhere", "fail", "install it"),
     "a backend without its settings": (config_file('mirrors = ["honcho"]\n[backends.honcho]\nurl = 5'), "backend honcho", "fail", "mend [backends.honcho]"),
+    "calls of hooks that wait": (lambda home, d: (home / "hooks.spool").write_bytes(b"\0"), "hooks", "warn", "memoryd status takes them in"),
+    "calls of hooks that cannot be read": (unread_hooks, "hooks", "warn", "memoryd install all"),
     "a plug-in that is none": (plugin, "plugin", "warn", "mend it or move it away"),
     "a damaged log": (garbage("log.db"), "log", "fail", "memoryd repair"),
     "an event that cannot be read": (sql("log.db", "UPDATE event SET payload = x'c1' WHERE seq = 3"), "log", "fail", "memoryd repair"),
