@@ -27,7 +27,7 @@ from memoryd.wire._coding import Message, decode, dump, has_tags, make_record, r
 from memoryd.wire._faults import INVALID, PARSE, UNKNOWN_METHOD, encode_error
 from memoryd.wire._hook import HookCall, HookCallReader, HookReply
 from memoryd.wire._lines import MAX_FRAME, Lines
-from memoryd.wire._methods import METHODS, Method
+from memoryd.wire._methods import COMMON, METHODS, Method
 from memoryd.wire._states import SERVER, Machine
 from memoryd.wire._values import pack, unpack
 from memoryd.wire._version import Welcome, common_version
@@ -35,7 +35,8 @@ from memoryd.wire._version import Welcome, common_version
 __all__ = ["Call", "Connection", "Ended", "Event", "Greeting", "Rejected"]
 
 MAX_IN_FLIGHT = 256
-_COMMON = frozenset({"scope", "event_id", "retry", "progress"})
+_COMMON = frozenset(param.name for param in COMMON)
+_PARAMS = {name: (method.names, method.required) for name, method in METHODS.items()}
 _NO_SCOPE = Scope()
 
 
@@ -363,12 +364,13 @@ def _id(message: Message) -> int | str | None:
 
 def _arguments(method: Method, params: Mapping[str, Any]) -> dict[str, Any]:
     arguments = {name: value for name, value in params.items() if name not in _COMMON}
+    known, required = _PARAMS[method.name]
     names = arguments.keys()
-    if not names <= method.names:
-        unknown = sorted(names - method.names)[0]
+    if not names <= known:
+        unknown = sorted(names - known)[0]
         raise InvalidInput("params", f"{method.name} has no parameter {unknown[:40]!r}")
-    if not method.required <= names:
-        raise InvalidInput(sorted(method.required - names)[0], f"{method.name} needs it")
+    if not required <= names:
+        raise InvalidInput(sorted(required - names)[0], f"{method.name} needs it")
     return arguments
 
 
