@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["check_python", "find_host", "host_names", "make_place"]
 
 GROUP = "memoryd.hosts"
+_PASSING = "archive-v"  # where uvx keeps the environment of one run
 _PROBE_SECONDS = 60  # a cold start on a busy machine; the import itself takes milliseconds
 
 
@@ -66,13 +67,19 @@ def make_place(
     except FileNotFoundError:
         raise ConfigError("the working directory does not exist") from None
     user = Path(env["HOME"]) if env.get("HOME", "").startswith("/") else Path.home()
-    return Place(
-        home=user, memoryd_home=resolve_home(home, env), python=sys.executable, cwd=here, environ=env, options=dict(options or {})
-    )
+    root = resolve_home(home, env)
+    for path in (user, root, here, sys.executable):
+        try:
+            os.fspath(path).encode("utf-8")
+        except UnicodeEncodeError:
+            raise ConfigError(f"{os.fspath(path)!r} is not UTF-8 text, which hosts' settings are") from None
+    return Place(home=user, memoryd_home=root, python=sys.executable, cwd=here, environ=env, options=dict(options or {}))
 
 
 def check_python(python: str) -> None:
-    """Raises :class:`ConfigError` where ``python`` cannot import memoryd the way that hooks start it."""
+    """Raises :class:`ConfigError` where ``python`` cannot import memoryd the way that hooks start it, or will soon be gone."""
+    if any(part.startswith(_PASSING) for part in Path(python).parts):
+        raise ConfigError(f"{python} is in a cache that may be cleared: install memoryd ('uv tool install memoryd') and install again")
     try:
         command = [python, "-I", "-c", "import memoryd"]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_PROBE_SECONDS, check=False)

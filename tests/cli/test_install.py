@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.errors import ConfigError
-from memoryd.hosts import check_python, host_names
+from memoryd.hosts import check_python, host_names, make_place
 from tests.cli.conftest import Run
 
 CLAUDE = """\
@@ -214,6 +214,24 @@ def test_a_python_without_memoryd_is_refused(tmp_path: Path) -> None:
     for program in (os.path.realpath("/bin/false"), str(tmp_path / "gone")):
         with pytest.raises(ConfigError, match="cannot import memoryd"):
             check_python(program)
+
+
+def test_a_python_of_a_single_run_is_refused(tmp_path: Path) -> None:
+    python = tmp_path / "uv/archive-v0/Xy12/bin/python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    with pytest.raises(ConfigError, match="uv tool install memoryd"):
+        check_python(str(python))
+
+
+def test_what_cannot_be_written_is_named(memoryd: Run, home: Path) -> None:
+    (home / ".claude").write_text("not a folder")
+    done = memoryd("install", "claude-code")
+    assert done.code == 64
+    assert done.err.startswith(f"memoryd: {home}/.claude")
+    assert (home / ".claude").read_text() == "not a folder"
+    with pytest.raises(ConfigError, match="is not UTF-8 text"):
+        make_place(os.fsdecode(b"/tmp/\xff"))
 
 
 def test_it_works_where_memoryd_is_only_an_argument(memoryd: Run, home: Path, tmp_path: Path) -> None:
