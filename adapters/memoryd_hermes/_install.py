@@ -20,6 +20,7 @@ __all__ = ["plan_install", "plan_uninstall"]
 NAME = "memoryd"
 _ARM = "compression", "checkpoint_required"
 _PROVIDER = "memory", "provider"
+_MANIFEST = "plugin.yaml"
 
 
 def plan_install(place: Place) -> Plan:
@@ -93,8 +94,12 @@ def _folder_removal(home: Path) -> tuple[Change, ...]:
 
 
 def _shipped() -> Mapping[str, bytes]:
-    """The files of the folder ``memoryd``, by their path in it."""
-    return dict(_below(files("memoryd_hermes").joinpath(NAME), PurePosixPath()))
+    """The files of the folder ``memoryd``, by their path in it; as a folder of its own it names the package that it needs.
+
+    Inside the package it does not: there it is installed, and newer hosts would build an environment of their own for what is named.
+    """
+    found = dict(_below(files("memoryd_hermes").joinpath(NAME), PurePosixPath()))
+    return found | {_MANIFEST: found[_MANIFEST] + b"pip_dependencies:\n  - memoryd\n"}
 
 
 def _below(folder: Traversable, place: PurePosixPath) -> Iterator[tuple[str, bytes]]:

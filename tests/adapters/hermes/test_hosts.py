@@ -94,6 +94,34 @@ def test_another_profile_by_name(make_world: MakeWorld, host: str) -> None:
     assert "nobody" in world.hermes("memoryd", "status", "--target-profile", "nobody", code=1)
 
 
+@pytest.mark.parametrize(("host", "flag"), [("host19", "--clone-all"), ("host22", "--clone"), ("host22", "--clone-all")])
+def test_a_cloned_profile_has_a_memory_of_its_own(make_world: MakeWorld, host: str, flag: str) -> None:
+    """A full clone copies a live store with it: the copy is set aside, and neither profile sees the other's."""
+    world = make_world(host)
+    world.hermes("chat", "-q", FACTS[1])
+    world.hermes("profile", "create", "work", flag)
+    other = world.home / "profiles/work"
+    world.hermes("-p", "work", "chat", "-q", "how is the deploy host called?")
+    assert "memory-context" not in world.model.asked[-1]["last_user"]
+    assert [user for _, user in world.turns()] == [FACTS[1]]
+    assert [user for _, user in world.turns(other / "memoryd-store")] == ["how is the deploy host called?"]
+    aside = list(other.glob("memoryd-store.copied-*"))
+    assert len(aside) == (flag == "--clone-all")
+    for store in aside:
+        assert [user for _, user in world.turns(store)] == [FACTS[1]]
+
+
+def test_a_clone_without_the_folder_is_found_by_doctor(make_world: MakeWorld) -> None:
+    """The old host clones config.yaml and not what it names."""
+    world = make_world("host19")
+    world.hermes("profile", "create", "work", "--clone")
+    other = world.home / "profiles/work"
+    world.environ["HERMES_HOME"] = str(other)
+    assert "plugins/memoryd is missing" in world.memoryd("doctor", "hermes", code=1)
+    world.memoryd("install", "hermes")
+    assert "plugins/memoryd is missing" not in world.memoryd("doctor", "hermes", code=3)
+
+
 @BOTH
 def test_setup_by_the_host(make_world: MakeWorld, host: str) -> None:
     """The argument form, without a terminal: memoryd is the provider, comments stay, nothing is asked."""
@@ -233,6 +261,21 @@ def test_both_layouts_on_the_new_host(make_world: MakeWorld, layout: str) -> Non
     assert (found["commands"], "backend" in found["fields"]) == (["memoryd"], True)
     assert found["skill"].endswith("memoryd/skills/maintenance/SKILL.md")
     assert "memoryd_hermes.memoryd" not in found["ours"]  # the host loads the folder by its path, the code behind it is there once
+
+
+def test_in_a_process_of_its_own(make_world: MakeWorld) -> None:
+    """``plugins.isolation: host``: the provider runs beside the host, not in it."""
+    world = make_world("host22")
+    config = world.home / "config.yaml"
+    config.write_text(config.read_text() + "plugins: {isolation: host}\n")
+    world.memoryd("install", "hermes")
+    turns = [f"turn {number} {FACTS[number % 3]}" for number in range(9)]
+    results(world.drive(("agent", "s1"), *(("turn", text) for text in turns), ("compress", None), ("end", None)))
+    assert world.turns() == [("s1", text) for text in turns]
+    (found,) = world.archived("s1")
+    assert [row["content"] for row in world.restored(found["id"]) if row["role"] == "user"] == turns
+    world.drive(("agent", "s2"), ("turn", "how is the deploy host called?"), ("end", None))
+    assert "kestrel" in world.model.asked[-1]["last_user"].partition("<memory-context>")[2]
 
 
 def test_the_old_host_cannot_be_refused(make_world: MakeWorld) -> None:

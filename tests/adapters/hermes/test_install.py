@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 import memoryd_hermes._checks as checks_module
 import memoryd_hermes._install as install_module
+from memoryd import __version__
 from memoryd.blocking import Memory
 from memoryd.core import scope
 from memoryd.errors import ConfigError
@@ -91,6 +93,8 @@ def test_install_edits_one_value_and_adds_the_folder(hermes: Path, private_home:
     assert sorted(tree(folder)) == [
         "README.md", "__init__.py", "cli.py", "config_schema.py", "plugin.yaml", "skills/maintenance/SKILL.md",
     ]  # fmt: skip
+    manifest = YAML(typ="safe").load((folder / "plugin.yaml").read_text())
+    assert (manifest["pip_dependencies"], manifest["version"]) == (["memoryd"], __version__)  # so that the folder alone works
     assert CONFIG.encode() in tree(private_home / "backups").values()
     before = tree(hermes)
     assert "nothing to change" in command("install", "hermes", "--hermes-home", str(hermes))
