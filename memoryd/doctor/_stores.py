@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from memoryd.core import decode_event, from_micros
@@ -20,6 +21,7 @@ _SECONDS = 15.0  # for looking at one file
 _PAGE = 512
 _LONG_LOCK = 1.0
 _FUTURE = 24 * 3600 * 1_000_000
+_END_OF_TIME = 253_402_300_799_999_999  # of the year 9999; a later one is damage
 _SET_BACK = 60 * 1_000_000
 _OLD = 30 * 24 * 3600 * 1_000_000
 _KINDS = ("log", "memory", "archive")
@@ -56,7 +58,10 @@ def _whole(kind: str, connection: Connection) -> Check:
         return broken(kind, f"{connection.path} is damaged: {found.splitlines()[-1][:200]}", _REPAIR[kind])
     if kind != "log":
         return fine(kind, f"{connection.path} is whole")
-    unreadable = list(_unreadable(connection))
+    unreadable: list[int] = []
+    with suppress(DeadlineExceeded):  # what was found by then counts
+        for seq in _unreadable(connection):
+            unreadable.append(seq)
     if unreadable:
         said = f"{len(unreadable)} events cannot be read, the first at place {unreadable[0]}; all others are delivered"
         return broken("log", said, _REPAIR["log"])
@@ -67,6 +72,9 @@ def _unreadable(connection: Connection) -> Iterator[int]:
     after = 0
     while page := connection.all(_SQL["page"], (after, _PAGE)):
         for seq, event_id, at, kind, payload in page:
+            if type(event_id) is not bytes or len(event_id) != 16 or type(at) is not int or at < 0:
+                yield seq
+                continue
             try:
                 decode_event(event_id, at, kind, payload)
             except StoreCorrupt:
@@ -121,7 +129,7 @@ def _dated_ahead(log: Path, now: int) -> Check | None:
         connection = connect(log, Options(readonly=True))
         try:
             with connection.progress(time.monotonic() + _SECONDS):
-                [(count, first, latest)] = connection.all(_SQL["after"], (now + _FUTURE,))
+                [(count, first, latest)] = connection.all(_SQL["after"], (now + _FUTURE, _END_OF_TIME))
         finally:
             connection.close()
     except MemorydError:  # the check of the log itself says so

@@ -8,4 +8,4 @@ SELECT seq, event_id, at, kind, payload FROM event WHERE seq > ? ORDER BY seq LI
 SELECT max(seq) FROM event
 
 -- name: after
-SELECT count(*), min(seq), max(at) FROM event WHERE at > ?
+SELECT count(*), min(seq), max(at) FROM event WHERE at BETWEEN ? AND ?

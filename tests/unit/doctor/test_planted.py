@@ -137,6 +137,8 @@ FAULTS: dict[str, tuple[Plant, str, str, str]] = {
     "a plug-in that is none": (plugin, "plugin", "warn", "mend it or move it away"),
     "a damaged log": (garbage("log.db"), "log", "fail", "memoryd repair"),
     "an event that cannot be read": (sql("log.db", "UPDATE event SET payload = x'c1' WHERE seq = 3"), "log", "fail", "memoryd repair"),
+    "an event without an id": (sql("log.db", "UPDATE event SET event_id = x'' WHERE seq = 3"), "log", "fail", "memoryd repair"),
+    "an event of no time": (sql("log.db", "UPDATE event SET at = 'noon' WHERE seq = 3"), "log", "fail", "memoryd repair"),
     "a damaged memory": (garbage("memory.db"), "memory", "fail", "memoryd repair"),
     "a memory that is no database": (lambda home, d: (d / "memory.db").write_bytes(b"\xa5" * 8192), "memory", "fail", "memoryd repair"),
     "a damaged index": (sql("memory.db", "DELETE FROM fts_data WHERE id > 10"), "memory", "fail", "memoryd repair"),
