@@ -28,8 +28,8 @@ def checkpoint(store: Store, scope: Scope, messages: Sequence[Any], trigger: str
             return _archived(store, scope, rows, trigger)
         except DaemonError:  # a checkpoint needs the local disk only
             return _archived(store, scope, rows, trigger)
-    except CheckpointBlocked:
-        raise
+    except CheckpointBlocked as blocked:
+        raise _of_this_store(blocked, store) from blocked.__cause__
     except MemorydError as error:
         if os.environ.get("MEMORYD_GATE", "").strip().lower() in _OPEN_MODES:
             return None
@@ -44,6 +44,13 @@ def _archived(store: Store, scope: Scope, rows: list[Any], trigger: str) -> Rece
             if isinstance(blocked.__cause__, DaemonError):
                 raise blocked.__cause__ from None
             raise
+
+
+def _of_this_store(blocked: CheckpointBlocked, store: Store) -> CheckpointBlocked:
+    """With commands that find the store: it is not where memoryd looks by itself."""
+    here = f"memoryd --home {shlex.quote(str(store.path))} gate"
+    problem, remedy = (text.replace("memoryd gate", here) for text in (blocked.problem, blocked.remedy))
+    return CheckpointBlocked(blocked.cause, problem, remedy)
 
 
 def _refusal(store: Store, scope: Scope, error: MemorydError) -> CheckpointBlocked:

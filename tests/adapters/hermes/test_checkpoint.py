@@ -58,7 +58,7 @@ def test_a_failed_write_raises_in_both_forms(tmp_path: Path, required: bool) -> 
             with pytest.raises(CheckpointBlocked) as blocked:
                 provider.on_pre_compress(HISTORY, require_checkpoint=True) if required else provider.on_pre_compress(HISTORY)
             said_ = str(blocked.value)
-            for way in ("BLOCKED_MISSING_PREREQUISITE", "full", "memoryd gate release s1", "MEMORYD_GATE=warn or off", "gate.fallback_dir"):
+            for way in ("BLOCKED_MISSING_PREREQUISITE", "full", "gate release s1", "memoryd --home ", "MEMORYD_GATE=warn or off", "gate.fallback_dir"):
                 assert way in said_
             disk.heal()
             assert "4 messages archived" in provider.on_pre_compress(HISTORY)

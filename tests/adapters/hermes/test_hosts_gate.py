@@ -73,7 +73,7 @@ def test_a_broken_archive_refuses_until_it_is_healed(gated: World) -> None:
     assert blocked, told
     for line in blocked:
         assert "BLOCKED_MISSING_PREREQUISITE" in line["error"]
-        assert "MEMORYD_GATE" in line["cause"] and "gate release" in line["cause"]
+        assert "MEMORYD_GATE" in line["cause"] and f"memoryd --home {gated.store} gate release s1" in line["cause"]
     numbers = [line["step"] for line in blocked]
     broken, healed = 4, steps.index(("stored", "s1")) + 1
     assert all(broken < number < healed for number in numbers)
