@@ -22,7 +22,7 @@ PAGES = ROOT / "docs/howto"
 
 
 def script_of(page: str) -> str:
-    """Every shell block; ``pip`` does nothing here, and a daemon is waited for."""
+    """Every shell block; ``pipx`` does nothing here, and a daemon is waited for."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", (PAGES / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
     wait = 'until [ -S "$XDG_RUNTIME_DIR/memoryd/memoryd.sock" ]; do sleep 0.05; done'
     return "\n".join(blocks).replace("memoryd serve &", f"memoryd serve > /dev/null &\n{wait}")
@@ -34,7 +34,7 @@ def environ(private_home: Path) -> dict[str, str]:
     (home / "run").mkdir(mode=0o700)
     programs = home / "programs"
     programs.mkdir()
-    for name, says in (("pip", ""), ("claude", "2.1.332 (Claude Code)"), ("codex", "codex-cli 0.171.0")):
+    for name, says in (("pipx", ""), ("claude", "2.1.332 (Claude Code)"), ("codex", "codex-cli 0.171.0")):
         (programs / name).write_text(f"#!/bin/sh\necho '{says}'\n")
         (programs / name).chmod(0o755)
     for folder in (".claude/projects/-w-foo", ".codex/sessions", ".gemini", ".cursor"):
