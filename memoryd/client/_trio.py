@@ -125,7 +125,7 @@ class Client:
                     method, arguments, attempts, on_progress, scope=scope, progress=wants, **attempts.common()
                 )
             except trio.TooSlowError:
-                raise attempts.late() from None
+                return await self._away(attempts.late(), method, arguments, attempts, on_progress)
             except (DaemonError, ClosedError) as error:
                 if self._streams.closed:
                     raise

@@ -245,8 +245,14 @@ async def test_a_daemon_that_restarts_is_found_again(own: Daemon) -> None:
     assert list(logged(own.home).values()) == ["one", "two", "three"]
 
 
-async def test_a_daemon_killed_again_and_again_takes_each_turn_once(own: Daemon) -> None:
-    total = 400
+async def test_a_daemon_killed_again_and_again_takes_each_turn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memoryd.client._attempts.AWAY", 60.0)  # this machine may be slow to start it again
+    total, stores = 400, 100
+    with Daemon(tmp_path, config=QUIET + "[deadlines]\nstore = 60.0\n") as own:
+        await killed_again_and_again(own, total, stores)
+
+
+async def killed_again_and_again(own: Daemon, total: int, stores: int) -> None:
     async with client_of(own) as rt:
         with memoryd.scope(user="ada", session="s"):
 
@@ -256,14 +262,20 @@ async def test_a_daemon_killed_again_and_again_takes_each_turn_once(own: Daemon)
                     own.kill()
                     await trio.to_thread.run_sync(own.start)
 
+            async def store() -> None:
+                for n in range(stores):
+                    assert (await rt.store("k", f"value {n}")).accepted.state in ("journaled", "held")
+
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(trouble)
+                nursery.start_soon(store)
                 accepted = []
                 for n in range(total):
                     accepted.append(rt.sync_turn(f"turn {n}", "ok"))
                     await trio.sleep(0.002)
             settled = [await rt.settled(one, 60) for one in accepted]
             assert {one.state for one in settled} == {"journaled"}
+            assert [version.value for version in await rt.history("k")] == [f"value {n}" for n in reversed(range(stores))]
     found = logged(own.home)
     assert list(found.values()) == [f"turn {n}" for n in range(total)]  # none lost, none doubled, in order
     assert list(found) == [one.event_id for one in settled]

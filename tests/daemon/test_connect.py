@@ -145,6 +145,21 @@ async def test_a_stopped_daemon_that_goes_on_doubles_nothing(tmp_path: Path, sho
     assert sorted(logged(daemon.home).values()) == [f"zebra {n}" for n in range(6)]
 
 
+async def test_a_daemon_that_stands_still_is_not_waited_for(tmp_path: Path) -> None:
+    """A recall comes late, a checkpoint inside its deadline: neither needs the daemon."""
+    deadlines = "[deadlines]\nrecall = 0.3\ncheckpoint = 4.0\n"
+    with Daemon(tmp_path, config=QUIET + deadlines) as daemon, memoryd.scope(user="ada", session="s"):
+        async with memoryd.connect(daemon.home, socket=daemon.path) as one, memoryd.connect(daemon.home, socket=daemon.path) as two:
+            await one.settled(one.sync_turn("zebra", "ok"), 30)
+            await one.drain()
+            await one.flush()
+            await trio.sleep(0.5)
+            daemon.signal(signal.SIGSTOP)
+            assert [hit.text for hit in await one.recall("zebra")] == ["zebra"]
+            assert (await two.checkpoint([{"role": "user", "content": "x"}])).verdict == "archived"
+            assert (await one.status()).pid == (await two.status()).pid == os.getpid()
+
+
 async def test_what_no_frame_can_hold_is_archived_here(tmp_path: Path) -> None:
     with Daemon(tmp_path, config=QUIET + "[daemon]\nframe_bytes = 65536\n") as daemon, memoryd.scope(user="ada", session="s"):
         async with memoryd.connect(daemon.home, socket=daemon.path) as rt:
