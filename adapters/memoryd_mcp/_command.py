@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import time
 from importlib.util import find_spec
 from typing import Protocol
 
@@ -45,4 +47,9 @@ def command(options: CommonOptions) -> None:
 
     gc.freeze()
     gc.enable()
-    serve(options.home, options.profile_name, options.user_name, options.session or "mcp")
+    serve(options.home, options.profile_name, options.user_name, options.session or _new_session())
+
+
+def _new_session() -> str:
+    """A client starts a server for a conversation, or for a day of them."""
+    return f"mcp-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}"

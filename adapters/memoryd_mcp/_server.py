@@ -22,11 +22,12 @@ from memoryd import __version__
 from memoryd.connect import connect
 from memoryd.core import Config, scope
 from memoryd.errors import CheckpointNotFound, MemorydError
+from memoryd.hosts import look_at_git, project_of
 from memoryd.runtime import Runtime
 from memoryd.settings import load_config, resolve_socket
 from memoryd_mcp._arguments import Arguments
 from memoryd_mcp._resources import TEMPLATES, Listed, list_resources, read_resource
-from memoryd_mcp._tools import NO_SIGNAL, TOOLS, Tool
+from memoryd_mcp._tools import NO_SIGNAL, TOOLS, Tool, here
 from memoryd_mcp._values import json_of
 
 __all__ = ["serve"]
@@ -73,10 +74,11 @@ class _Session:
     config: Config
     user: str
     session: str
+    workspace: str | None = attrs.field(factory=lambda: project_of(here(), look_at_git) or None)
 
     @contextmanager
     def bound(self) -> Iterator[None]:
-        with scope(user=self.user, session=self.session, platform="mcp"):
+        with scope(user=self.user, session=self.session, workspace=self.workspace, platform="mcp"):
             yield
 
 

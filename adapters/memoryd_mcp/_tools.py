@@ -21,7 +21,7 @@ from memoryd.runtime import Runtime
 from memoryd_mcp._arguments import Arguments
 from memoryd_mcp._values import checkpoint_json, hit_json, json_of, memory_json, version_json
 
-__all__ = ["NO_SIGNAL", "TOOLS", "Tool", "read_rows"]
+__all__ = ["NO_SIGNAL", "TOOLS", "Tool", "here", "read_rows"]
 
 Json: TypeAlias = dict[str, Any]
 Work: TypeAlias = Callable[[Runtime, Arguments], Awaitable[Json]]
@@ -96,13 +96,16 @@ async def _add(runtime: Runtime, given: Arguments) -> Json:
     return {"id": accepted.event_id, "state": accepted.state}
 
 
-def _consent(runtime: Runtime) -> Consent:
-    """A client starts its server in the folder that it works in."""
+def here() -> str:
+    """The folder that the server was started in: a client's own.  Empty where it was deleted."""
     try:
-        here = str(Path.cwd())
+        return str(Path.cwd())
     except FileNotFoundError:
-        here = ""
-    return consent(here, runtime.config, runtime.home)
+        return ""
+
+
+def _consent(runtime: Runtime) -> Consent:
+    return consent(here(), runtime.config, runtime.home)
 
 
 async def _timeline(runtime: Runtime, given: Arguments) -> Json:

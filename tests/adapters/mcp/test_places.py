@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from memoryd.blocking import Memory
+from memoryd.core import scope
 from tests.adapters.mcp.conftest import Raw, files_with
 from tests.daemon.harness import Daemon
 
@@ -31,7 +33,12 @@ def test_what_is_kept_out_is_in_no_file(private_home: Path, tmp_path: Path) -> N
         _refused(raw, ".memoryd-ignore is there")
         assert files_with(private_home.parent, WORDS.encode()) == []
         (tmp_path / ".memoryd-ignore").unlink()
-        raw.call("memory_add", text=f"The {WORDS} lives on Rottnest Island")
+        added = raw.call("memory_add", text=f"The {WORDS} lives on Rottnest Island")
+        with Memory() as memory, scope(user="default"):
+            found = memory.find(added["id"])
+        assert found is not None and found.session is not None
+        assert found.session.startswith("mcp-2")
+        assert found.labels == {"platform": "mcp", "workspace": str(tmp_path)}
         assert raw.end() == (0, b"")
     finally:
         raw.close()

@@ -216,3 +216,8 @@ def test_a_missing_sdk_is_one_line() -> None:
 def test_the_sdk_loads_with_a_server_only() -> None:
     program = "import sys, memoryd_mcp; memoryd_mcp.host, memoryd_mcp.command; sys.exit('mcp' in sys.modules or 'mcp_types' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
+
+
+def test_the_page_names_every_tool() -> None:
+    page = (Path(__file__).parents[3] / "docs/howto/mcp.md").read_text("utf-8")
+    assert all(f"`{name}`" in page for name in NAMES)
