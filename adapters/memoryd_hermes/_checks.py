@@ -67,7 +67,7 @@ def _gate(config: HostConfig, host: Installed | None) -> Check:
         return Check(name, "fail" if armed else "warn", said, "a Hermes with checkpoint contract v2")
     if not armed:
         said = "not armed: transcripts are archived, and a compaction goes on where that fails"
-        return Check(name, "warn", said, f"{_REINSTALL} --gate")
+        return Check(name, "skip", said, f"{_REINSTALL} --gate")
     if host is None:
         return Check(name, "warn", "armed; no Hermes is installed beside this memoryd, so whether it honours that is unknown")
     return Check(name, "ok", f"armed, and Hermes {host.version} honours it")

@@ -264,7 +264,7 @@ def test_a_healthy_install_is_ok(hermes: Path, beside: Beside) -> None:
     ("config", "name", "state", "said", "remedy"),
     [
         ("compression: {checkpoint_required: 'yes'}\n", "hermes gate", "fail", "memoryd is not active", "install hermes"),
-        ("memory: {provider: memoryd}\n", "hermes gate", "warn", "not armed", "--gate"),
+        ("memory: {provider: memoryd}\n", "hermes gate", "skip", "not armed", "--gate"),
         ("memory: {provider: memoryd}\nplugins: {disabled: [memoryd]}\n", "hermes provider", "fail", "plugins.disabled", "enable memoryd"),
         (
             "memory: {provider: memoryd}\ncompression: {micro_compact: true}\n",
