@@ -201,7 +201,7 @@ def test_soak(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lost = sum(found.get(id) != text for id, text in promised.items())
     doubled = len(found) - len(set(found.values()))
     resident, own = zip(*sizes, strict=True)
-    early, late = middle(own, 0.25, 0.5), middle(own, 0.75, 1.0)
+    early, late = middle(own, 0.5, 0.65), middle(own, 0.85, 1.0)  # what is remembered of the latest events is bounded, and full by then
     bugs = crashes(home)
     rows = {
         "seconds": f"{SECONDS:.0f}",
