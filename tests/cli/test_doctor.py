@@ -58,12 +58,11 @@ def test_a_host_is_looked_at_by_its_own_checks(memoryd: Any) -> None:
     assert (unknown.code, "claude-code" in unknown.err) == (64, True)
 
 
-@pytest.mark.parametrize("damage", ["no database", "pages"])
-def test_the_remedy_that_it_names_mends_a_damaged_memory(memoryd: Any, private_home: Path, damage: str) -> None:
+def test_the_remedy_that_it_names_mends_a_damaged_memory(memoryd: Any, private_home: Path) -> None:
     memoryd("turn", "--session", "s1", stdin='{"user": "I live in Oslo", "assistant": "Noted."}')
     memory = profile_directory(private_home, "default") / "memory.db"
     data = bytearray(memory.read_bytes())
-    for offset in range(0 if damage == "no database" else 4096, len(data), 4096):
+    for offset in range(4096, len(data), 4096):
         data[offset : offset + 64] = b"\xa5" * 64
     memory.write_bytes(bytes(data))
     broken = memoryd("doctor", "--json")

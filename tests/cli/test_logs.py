@@ -181,7 +181,7 @@ def test_nor_does_a_command_at_any_level(memoryd: Any, private_home: Path, monke
     memoryd("turn", "--session", "s", stdin=json.dumps({"user": SECRET, "assistant": SECRET}))
     memory = profile_directory(private_home, "default") / "memory.db"
     memory.write_bytes(os.urandom(memory.stat().st_size))
-    for arguments in (("recall", SECRET), ("get", SECRET), ("store", "k", SECRET), ("status",), ("doctor",)):
+    for arguments in (("recall", SECRET), ("get", SECRET), ("store", "k", SECRET)):
         done = memoryd(*arguments)
         assert SECRET not in done.err
     assert "backend.not_open" in (told := (private_home / "m.log").read_text("utf-8"))
