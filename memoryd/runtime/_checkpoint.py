@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from memoryd.core import CheckpointInfo, Receipt, Restored, Verification, check_name, checked_limit
+from memoryd.core import CheckpointInfo, Receipt, Restored, Verification, check_name, check_text, checked_limit
 from memoryd.errors import CheckpointBlocked, CheckpointNotFound, InvalidInput
 from memoryd.runtime._ingest import Ingest
 from memoryd.runtime._kernel import Kernel
@@ -75,7 +75,7 @@ class Checkpoints:
 
     def _own(self, id: str, user: str) -> CheckpointInfo:
         """A checkpoint of ``user``; another user's is not found, whoever knows its id."""
-        info = self._kernel.gate.shelf.show(id)
+        info = self._kernel.gate.shelf.show(check_text("id", id))
         if info.user != user:
             raise CheckpointNotFound("no checkpoint of this user has that id; see 'memoryd checkpoint list'")
         return info

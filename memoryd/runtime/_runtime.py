@@ -159,10 +159,12 @@ class Runtime:
 
     async def settled(self, accepted: Accepted, timeout: float) -> Accepted:
         """Wait until a *held* event is *journaled*; what is still held at the deadline comes back as it is."""
-        journal = self._kernel.journal
+        if not isinstance(accepted, Accepted):
+            raise InvalidInput("accepted", f"expected what was accepted, got {type(accepted).__name__}")
+        journal, seconds = self._kernel.journal, _timeout(timeout, 0.0)
         if accepted.state != "held" or journal is None:
             return accepted
-        with trio.move_on_after(timeout):
+        with trio.move_on_after(seconds):
             while True:
                 seq = journal.settled(accepted.event_id)
                 if seq is not None:

@@ -10,9 +10,11 @@ import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from memoryd.wire import METHODS
 from tests.daemon.harness import SCOPE, Daemon, Raw, frame, logged, until
 
 CONFIG = """
@@ -130,6 +132,29 @@ def test_a_wrong_call_costs_nothing_but_its_answer(daemon: Daemon) -> None:
             answer = raw.read()
             assert answer["id"] == f"w{number}" and answer["error"]["message"], (method, params, answer)
         raw.turn("still here")
+
+
+WRONG: list[Any] = [
+    7, -1, 1.5, True, None, "x" * 600, "", [], ["x"], {}, {"a": 1}, 10**30, {"$": "Accepted", "state": "held"}, {"$float": "nan"},
+    {"$bytes": "eA=="}, {"$text": "7aCA"}, {"$time": "2026-01-01T00:00:00"}, {"$map": [[1, 2]]}, {"$odd": ["Thing", "<thing>"]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_wrong_value_is_an_answer_and_never_a_bug(daemon: Daemon, name: str) -> None:
+    """Any value in the place of each parameter: done, or refused by an error that says what was wrong."""
+    method = METHODS[name]
+    right = {"text": "x", "seconds": 0.01, "Accepted": {"$": "Accepted", "state": "off"}}
+    needed = {param.name: right.get(param.type) for param in method.params if param.required}
+    with daemon.client() as raw:
+        for param in method.params:
+            for value in WRONG:
+                if param.name == "timeout" and value in (7, 1.5):
+                    continue  # a right one, and long
+                raw.send(frame(name, ask=1, scope={"user": "eve", "session": "s"}, **{**needed, param.name: value}))
+                answer = raw.read()
+                assert "internal error" not in answer.get("error", {}).get("message", ""), (param.name, value, daemon.errors)
+    assert "crashed" not in daemon.errors
 
 
 def test_a_notification_that_cannot_be_done_is_counted(daemon: Daemon) -> None:
