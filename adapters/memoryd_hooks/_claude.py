@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from memoryd.core import evidence_of
@@ -88,14 +88,14 @@ def _transcript(payload: Mapping[str, Any], environment: Mapping[str, str]) -> t
 
 
 def _user_row(record: Mapping[str, Any]) -> Row:
-    message = mapping(record, "message")
-    content = message.get("content", "")
+    content = mapping(record, "message").get("content", "")
+    id, at = word(record, "uuid"), at_of(record.get("timestamp"))
+    if _is_tool_result(content):
+        return Row(kind="tool", id=id, at=at)
     text = text_of(content)
-    common = {"id": word(record, "uuid"), "at": at_of(record.get("timestamp")), "role": "user", "text": text, "content": content}
+    common: dict[str, Any] = {"id": id, "at": at, "role": "user", "text": text, "content": content}
     if record.get("isCompactSummary") or record.get("isVisibleInTranscriptOnly"):
         return Row(kind="summary", **common)
-    if _is_tool_result(content):
-        return Row(kind="tool", id=common["id"], at=common["at"])
     if record.get("isSidechain"):
         return Row(kind="sidechain", agent=word(record, "agentId"), **common)
     if record.get("isMeta") or (text.strip() and evidence_of({"role": "user", "content": text}) is None):
@@ -106,23 +106,22 @@ def _user_row(record: Mapping[str, Any]) -> Row:
 def _assistant_row(record: Mapping[str, Any]) -> Row:
     message = mapping(record, "message")
     content = message.get("content", "")
-    calls = list(_tool_calls(content))
-    row = Row(
+    calls = _tool_calls(content)
+    return Row(
         kind="host" if record.get("isApiErrorMessage") else "sidechain" if record.get("isSidechain") else "assistant",
         id=word(record, "uuid"), at=at_of(record.get("timestamp")), role="assistant", text=text_of(content), content=content,
-        group=word(message, "id"), agent=word(record, "agentId"), tools=tuple(word(call, "name") for call in calls),
-        paths=tuple(path for call in calls for path in paths_in(call.get("input"))),
+        group=word(message, "id"), agent=word(record, "agentId"), tools=tuple([word(call, "name") for call in calls]),
+        paths=tuple([path for call in calls for path in paths_in(call.get("input"))]),
     )  # fmt: skip
-    return row
 
 
 def _is_tool_result(content: object) -> bool:
     return isinstance(content, list) and any(isinstance(part, dict) and part.get("type") == "tool_result" for part in content)
 
 
-def _tool_calls(content: object) -> Iterator[Mapping[str, Any]]:
-    if isinstance(content, list):
-        yield from (part for part in content if isinstance(part, Mapping) and part.get("type") == "tool_use")
+def _tool_calls(content: object) -> list[dict[str, Any]]:
+    parts = content if isinstance(content, list) else ()
+    return [part for part in parts if isinstance(part, dict) and part.get("type") == "tool_use"]
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -55,7 +55,7 @@ class ClaudeHost:
         changes: tuple[Change, ...] = install.launcher_drop(place)
         if install.scope_of(place, "user", "project", "plugin") != "plugin":
             changes = _drop(place)
-        return install.after_uninstall(place, self.info.name, changes)
+        return install.after_uninstall(place, changes)
 
     def checks(self, place: Place) -> Sequence[Check]:
         files = (_folder(place) / "settings.json", _project(place))

@@ -47,7 +47,7 @@ class CodexHost:
 
     def plan_uninstall(self, place: Place) -> Plan:
         install.scope_of(place, "user")
-        return install.after_uninstall(place, self.info.name, _drop(place))
+        return install.after_uninstall(place, _drop(place))
 
     def checks(self, place: Place) -> Sequence[Check]:
         return checks.of_codex(place, _settings(place), {hook.event for hook in HOOKS})

@@ -39,7 +39,7 @@ class GeminiHost:
     def plan_uninstall(self, place: Place) -> Plan:
         install.scope_of(place, "user", "project")
         changes = _drop(place)
-        return install.after_uninstall(place, self.info.name, changes)
+        return install.after_uninstall(place, changes)
 
     def checks(self, place: Place) -> Sequence[Check]:
         return checks.of_gemini(place, _settings(place), {hook.event for hook in HOOKS})

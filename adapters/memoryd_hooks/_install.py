@@ -166,16 +166,10 @@ def notes_of(place: Place, label: str) -> tuple[str, ...]:
     )
 
 
-def after_uninstall(place: Place, name: str, changes: tuple[Change, ...]) -> Plan:
-    """``changes``, and the hook program too where no host of this package uses it any more."""
-    from memoryd_hooks import claude_host, codex_host, gemini_host
-
-    users = [host for host in (claude_host, codex_host, gemini_host) if host.info.name != name and host.installed(place)]
-    kept = users or place.options.get("scope", "user") != "user" or not hook_path(place).exists()
-    if changes and not kept:
-        changes += (Change(hook_path(place), None, "no host uses it any more"),)
-    where = place.memoryd_home / "profiles"
-    return Plan(changes, (f"what was recorded stays in {where}: 'memoryd forget --everything' erases it",) if changes else ())
+def after_uninstall(place: Place, changes: tuple[Change, ...]) -> Plan:
+    """``changes``, and what stays: the hook program too, since the settings of some other project may name it, and its gate."""
+    said = f"what was recorded stays in {place.memoryd_home}, with the hook program: 'memoryd forget --everything' erases what was said"
+    return Plan(changes, (said,) if changes else ())
 
 
 def program(place: Place, name: str) -> str | None:

@@ -21,7 +21,7 @@ def word(source: Mapping[str, Any], name: str) -> str:
 
 def mapping(source: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = source.get(name)
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def text_of(content: object) -> str:
@@ -41,7 +41,7 @@ def at_of(stamp: object) -> int | None:
 
 def paths_in(arguments: object) -> Iterator[str]:
     """Paths of files that a tool was called with."""
-    if isinstance(arguments, Mapping):
+    if isinstance(arguments, dict):
         for name in _PATH_KEYS:
             value = arguments.get(name)
             if isinstance(value, str) and value and "\n" not in value:

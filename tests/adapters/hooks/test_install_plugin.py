@@ -81,7 +81,7 @@ def test_before_an_install_and_after_an_uninstall(place: Place) -> None:
     (place.memoryd_home / "bin/memoryd_hook.py").unlink()
     _only_the_gate_refuses(b"the plugin memoryd")
     apply_plan(find_host("claude-code").plan_uninstall(place), place.memoryd_home)
-    assert not (place.memoryd_home / "bin").exists()
+    assert not (place.memoryd_home / "bin/memoryd-hook").exists()
     _only_the_gate_refuses(b"claude plugin disable memoryd")
 
 
