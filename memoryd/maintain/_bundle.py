@@ -18,6 +18,7 @@ import attrs
 from memoryd import __version__
 from memoryd.core import Value, check_name
 from memoryd.errors import InvalidInput, StoreCorrupt, StoreTooNew
+from memoryd.store import os_errors
 
 __all__ = ["FILES", "Manifest", "extract", "read_manifest", "write_bundle"]
 
@@ -172,7 +173,10 @@ def extract(path: Path, into: Path | None, told: Told) -> Manifest:
                 raise _damaged(path, f"{member.name[:80]!r} is not what the manifest says")
             source = tar.extractfile(member)
             assert source is not None, "a regular file"
-            if _copied(source, into / member.name if into is not None else None, told) != digest:
+            target = into / member.name if into is not None else None
+            with os_errors(target or path):
+                found = _copied(source, target, told)
+            if found != digest:
                 raise _damaged(path, f"the bytes of {member.name} are not those that were written")
         if left:
             raise _damaged(path, f"{', '.join(left)} missing")

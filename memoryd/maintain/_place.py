@@ -47,8 +47,9 @@ def beside(source: Path, target: Path) -> Path:
     """A copy of the directory ``source`` beside ``target``, maybe on another disk, so that one rename puts it there."""
     fresh = target.with_name(f"{target.name}.fresh-{secrets.token_hex(4)}")
     private_directory(fresh)
-    for path in source.iterdir():
-        shutil.copyfile(path, fresh / path.name)
-        (fresh / path.name).chmod(0o600)
+    with os_errors(fresh):
+        for path in source.iterdir():
+            shutil.copyfile(path, fresh / path.name)
+            (fresh / path.name).chmod(0o600)
     fsync_directory(fresh)
     return fresh

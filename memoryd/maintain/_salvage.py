@@ -10,7 +10,7 @@ import attrs
 from memoryd.checkpoint import Archive
 from memoryd.errors import StoreCorrupt
 from memoryd.journal import Journal, Limits
-from memoryd.store import ProfileStore, Salvaged, private_directory, salvage
+from memoryd.store import ProfileStore, Salvaged, os_errors, private_directory, salvage
 
 __all__ = ["copy_store", "make_store", "salvage_store", "salvaged_log"]
 
@@ -23,7 +23,8 @@ def copy_store(path: Path, target: Path) -> None:
     for suffix in ("", "-wal"):
         source = path.with_name(path.name + suffix)
         if source.exists():
-            shutil.copyfile(source, target.with_name(target.name + suffix))
+            with os_errors(target):
+                shutil.copyfile(source, target.with_name(target.name + suffix))
 
 
 def make_store(profile: ProfileStore, name: str) -> None:

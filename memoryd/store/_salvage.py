@@ -13,6 +13,7 @@ import attrs
 
 from memoryd.core import Value
 from memoryd.store._connection import store_uri
+from memoryd.store._errors import os_errors, raise_mapped
 
 __all__ = ["Salvaged", "salvage"]
 
@@ -37,7 +38,8 @@ def salvage(damaged: Path, sound: Path, skip: frozenset[str] = frozenset()) -> S
     Nobody has either open.  ``damaged`` is changed: give a copy.  SQLite takes in its write-ahead log, and it may get a new
     first page.
     """
-    _lend_header(damaged, sound)
+    with os_errors(damaged):
+        _lend_header(damaged, sound)
     target = apsw.Connection(store_uri(sound), apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
     source = apsw.Connection(store_uri(damaged), apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
     try:
@@ -45,6 +47,8 @@ def salvage(damaged: Path, sound: Path, skip: frozenset[str] = frozenset()) -> S
         with target:
             parts = [_Table(source, target, name).copy() for name in tables]
         return Salvaged(sum(part.rows for part in parts), sum(part.gaps for part in parts))
+    except apsw.Error as error:  # what is wrong with ``damaged`` is a gap: this is about the sound one
+        raise_mapped(error, sound, target.system_errno)
     finally:
         source.close(True)
         target.close(True)
