@@ -138,6 +138,20 @@ def test_setup_by_the_host(make_world: MakeWorld, host: str) -> None:
 
 
 @BOTH
+def test_settings_from_the_dashboard(make_world: MakeWorld, host: str) -> None:
+    """What the form says is what the provider does, and a key goes into ``.env`` alone."""
+    world = make_world(host)
+    form = {"backend": "local", "auto_recall": "false", "tools": "false", "user": "ada", "honcho_api_key": "a-secret-key"}
+    steps = [("agent", "s1"), ("turn", FACTS[1]), ("turn", "how is the deploy host called?"), ("end", None)]
+    results(world.drive(("dashboard", form), *steps))
+    assert "memory-context" not in world.model.asked[-1]["last_user"]
+    assert "memoryd_search" not in world.model.asked[0]["tools"]
+    assert {row["scope"]["user"] for row in world.events("turn")} == {"ada"}
+    holders = [path for path in world.home.rglob("*") if path.is_file() and b"a-secret-key" in path.read_bytes()]
+    assert [path.name for path in holders] == [".env"]
+
+
+@BOTH
 def test_forced_compaction_is_archived(make_world: MakeWorld, host: str) -> None:
     world = make_world(host)
     turns = [f"turn {number} {FACTS[number % 3]}" for number in range(9)]

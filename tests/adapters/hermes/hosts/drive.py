@@ -162,6 +162,16 @@ class Driver:
         done = subprocess.run([sys.executable, "-m", "memoryd", *argument], capture_output=True, text=True, check=False)
         return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
 
+    def do_dashboard(self, values: dict[str, str]) -> None:
+        """What the host's web server does with a form: all values are text."""
+        from plugins.memory.config_schema import get_provider_config_schema
+
+        try:
+            from hermes_cli.web_routers import memory_providers as server
+        except ImportError:
+            from hermes_cli import web_server as server
+        server._write_provider_flat(get_provider_config_schema("memoryd"), values)
+
     def do_found(self, name: str) -> dict[str, Any]:
         """How the host finds a provider, its command and its skill."""
         import plugins.memory as memory
