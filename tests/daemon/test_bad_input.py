@@ -19,7 +19,7 @@ from tests.daemon.harness import SCOPE, Daemon, Raw, frame, logged, until
 
 CONFIG = """
 [daemon]
-stall = 0.4
+stall = 0.8
 frame_bytes = 1048576
 """
 HELLO = frame("hello", ask=0, protocol=[1, 1], client="test", home=None, profile="default")
@@ -299,9 +299,10 @@ def many_files() -> Iterator[None]:
 @pytest.mark.usefixtures("many_files")
 def test_a_thousand_connections_are_served(daemon: Daemon) -> None:
     before, files = daemon.memory(), daemon.descriptors()
-    raws = [Raw(daemon.path) for _ in range(1000)]
-    for raw in raws:
-        raw.send(HELLO)
+    raws = []
+    for _ in range(1000):
+        raws.append(Raw(daemon.path))
+        raws[-1].send(HELLO)
     for raw in raws:
         assert raw.read()["id"] == 0
     ids = {raw.turn(f"turn of {number}") for number, raw in enumerate(raws)}
