@@ -34,7 +34,7 @@ class Ledger:
         self.parent = ""
         self.entries: list[Entry] = []
         self.counts: Counter[str] = Counter()
-        self.uids: set[str] = set()
+        self.filled: Counter[tuple[str, str]] = Counter()  # by text and answer: turns that were filled in, by any process
         self.unclaimed: list[Entry] = []  # turns that were filled in and may still be told
         self.digest = digest
         self._path = path
@@ -52,7 +52,8 @@ class Ledger:
     def _count(self, entry: Entry, place: int | None) -> None:
         self.entries.insert(len(self.entries) if place is None else place, entry)
         self.counts[entry.text] += 1
-        self.uids.update(entry.uids)
+        if place is not None:
+            self.filled[entry.text, entry.answer] += 1
 
     def add(self, entry: Entry, place: int | None = None) -> None:
         """Note a turn that the log has: the newest, or one that belongs at ``place``."""
@@ -63,6 +64,14 @@ class Ledger:
             **({"uids": entry.uids} if entry.uids else {}),
             **({} if place is None else {"at": place}),
         })  # fmt: skip
+
+    def filled_elsewhere(self, entry: Entry) -> bool:
+        """Whether another process filled that turn in since the file was read; what it wrote is known then."""
+        now = Ledger(self._path, self.digest)
+        if now.filled[entry.text, entry.answer] <= self.filled[entry.text, entry.answer]:
+            return False
+        self.entries, self.counts, self.filled = now.entries, now.counts, now.filled
+        return True
 
     def belongs_to(self, user: str) -> None:
         """Note whose session it is."""

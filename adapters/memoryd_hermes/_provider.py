@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from memoryd.core import bind_scope
 from memoryd.errors import CheckpointBlocked, ConfigError, MemorydError
+from memoryd_hermes._config import store_config
 from memoryd_hermes._echo import spoken
 from memoryd_hermes._hermes import (
     HAS_CHECKPOINTS,
@@ -79,9 +80,10 @@ class MemorydProvider(ProviderBase):  # type: ignore[misc]
             return "memoryd runs on Linux and macOS"
         try:
             settings = read_settings(hermes_home())
+            config = store_config(store_home(hermes_home(), settings), settings, {})
         except ConfigError as error:
             return str(error)
-        return _what_honcho_lacks(settings.honcho_url) if settings.backend == "honcho" else ""
+        return _what_honcho_lacks(str(config.backends["honcho"]["url"])) if config.backend == "honcho" else ""
 
     def initialize(self, session_id: str = "", **kwargs: Any) -> None:
         """Bind this agent to its home, its user and its session, and open the store.  What is wrong with the store is no error here:

@@ -113,6 +113,9 @@ class Recorder:
             accepted = memory.sync_turn(turn.user, turn.assistant, messages=wanted.messages, turn_id=key, created_at=turn.at)
             if accepted.reason != "duplicate" or wanted.filled:
                 break
+            if ledger.filled_elsewhere(_entry(ledger, turn)):
+                self.counts["repeated"] += 1
+                return
             number += 1  # said once more
         if accepted.state != "off":
             ledger.add(_entry(ledger, turn), wanted.place)

@@ -17,6 +17,10 @@ def main(home: Path, mode: str) -> None:
     manager = Manager(contexts=mode != "old")
     manager.register_memory_provider(MemorydProvider())
     manager.initialize_all("s1", hermes_home=str(home), platform="cli", agent_context="primary")
+    if mode == "fill":  # what another process is about to tell
+        manager.on_session_end(said(("one", "1"), ("two", "2")))
+        manager.shutdown_all()
+        sys.exit(0)
     history = said()
     for number in range(3):
         manager.turn(number, f"turn {number} of the harbour", f"answer {number}", history)

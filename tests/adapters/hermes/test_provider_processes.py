@@ -79,3 +79,15 @@ def test_two_agents_of_two_processes_on_one_session_double_nothing(tmp_path: Pat
         with agent(tmp_path) as manager:
             manager.on_session_end(said(*ALL, ("from the other process", "ok")))
     assert turns(tmp_path) == [*ALL, ("from the other process", "ok")]
+
+
+def test_a_turn_that_another_process_filled_in_first_is_that_one(tmp_path: Path) -> None:
+    """A host that is replaced may still be telling its last turn while the new one reads the transcript."""
+    with agent(tmp_path) as manager:
+        manager.sync_all("one", "1")
+        assert manager.flush_pending()
+        with child(tmp_path, "fill") as process:
+            assert process.wait(60) == 0
+        manager.sync_all("two", "2")
+        manager.sync_all("two", "2 again")
+    assert turns(tmp_path) == [("one", "1"), ("two", "2"), ("two", "2 again")]
