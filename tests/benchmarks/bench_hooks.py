@@ -1,7 +1,8 @@
 """The hook program of agents: what it costs before every prompt, and what the gate costs before a compaction.
 
 The processes are whole: started, given a payload, waited for.  Baselines are a Python that does nothing (``python -I -c pass``), the same
-hook with an event that means nothing, and for the gate the least that makes bytes durable: write, fsync, rename, fsync of the directory.
+hook with an event that means nothing, and for the gate a process that makes the same bytes durable: read, write, fsync, rename, fsync of the
+directory.  (Ours also parses, tells apart, hashes, compresses and proves them.)
 """
 
 from __future__ import annotations
@@ -19,10 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from _figures import figure, interleave, median, print_table, texts
-
-from memoryd.hosts._gate_main import answer_in_process
-from memoryd.hosts._shelves import Shelves
-from memoryd.wire import HookCall
 
 ROUNDS = 40
 GATES = 15
@@ -69,7 +66,7 @@ def daemon(folder: Path) -> Iterator[dict[str, str]]:
         serving.stdout.close()
 
 
-def transcript(path: Path, seed: int, size: int = TRANSCRIPT) -> bytes:
+def transcript(path: Path, seed: int, size: int = TRANSCRIPT) -> None:
     """A session of Claude Code: prose, tool calls, and the output of tools, which is most of it."""
     luck, words = random.Random(seed), texts(100_000, seed, low=20, high=60)
     lines: list[bytes] = []
@@ -92,26 +89,27 @@ def transcript(path: Path, seed: int, size: int = TRANSCRIPT) -> bytes:
         row = {"type": kind, "uuid": f"{luck.getrandbits(128):032x}", "sessionId": f"s{seed}", "isSidechain": False, "message": message}
         lines.append(json.dumps(row).encode() + b"\n")
         written += len(lines[-1])
-    data = b"".join(lines)
-    path.write_bytes(data)
-    return data
+    path.write_bytes(b"".join(lines))
 
 
 def payload(session: str, path: Path, **more: Any) -> bytes:
     return json.dumps({"session_id": session, "transcript_path": str(path), "cwd": "/w", "trigger": "auto", **more}).encode()
 
 
-def durable(path: Path, data: bytes) -> None:
-    """The least: write, fsync, rename, fsync of the directory."""
-    draft = path.with_suffix(".draft")
-    with draft.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.rename(path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    os.fsync(directory)
-    os.close(directory)
+DURABLE = """
+import os, sys
+source, target = sys.argv[1:]
+with open(source, "rb") as stream:
+    data = stream.read()
+with open(target + ".draft", "wb") as stream:
+    stream.write(data)
+    stream.flush()
+    os.fsync(stream.fileno())
+os.rename(target + ".draft", target)
+directory = os.open(os.path.dirname(target), os.O_RDONLY)
+os.fsync(directory)
+"""
+"""The least that makes a copy durable: read, write, fsync, rename, fsync of the directory."""
 
 
 def _processes(folder: Path) -> list[dict[str, Any]]:
@@ -140,21 +138,22 @@ def _processes(folder: Path) -> list[dict[str, Any]]:
 
 
 def _gate(folder: Path) -> dict[str, Any]:
-    sessions = {f"s{seed}": (folder / f"s{seed}.jsonl", transcript(folder / f"s{seed}.jsonl", seed)) for seed in range(GATES)}
-    environment, (names, datas) = {"MEMORYD_HOME": str(folder / "own")}, (iter(sessions), iter(sessions.values()))
-    shelves = Shelves()
-    transcript(folder / "warm.jsonl", 99, 100_000)
-    answer_in_process(HookCall("claude", "PreCompact", "/w", environment, payload("warm", folder / "warm.jsonl")), 20, shelves)
+    files = [folder / f"s{seed}.jsonl" for seed in range(GATES + 1)]
+    for seed, file in enumerate(files):
+        transcript(file, seed)
+    with daemon(folder) as environment:
+        process = Process(environment)
+        process.run("warm", hook("PreCompact"), payload("s0", files[0]))
+        plain, gated = iter(files[1:]), iter(files[1:])
 
-    def gate() -> None:
-        session = next(names)
-        reply = answer_in_process(HookCall("claude", "PreCompact", "/w", environment, payload(session, sessions[session][0])), 20, shelves)
-        assert b"checkpoint" in reply.stdout, reply.stderr
+        def gate() -> None:
+            file = next(gated)
+            process.run("gate", hook("PreCompact"), payload(file.stem, file))
 
-    times = interleave(GATES, plain=lambda: durable(folder / "plain", next(datas)[1]), gate=gate)
+        copy = [sys.executable, "-I", "-c", DURABLE]
+        times = interleave(GATES, plain=lambda: process.run("plain", [*copy, str(next(plain)), str(folder / "copy")]), gate=gate)
     got = {name: median(found) for name, found in times.items()}
-    shelves.close()
-    detail = f"{1e3 * got['gate']:.0f} ms against {1e3 * got['plain']:.0f} ms: write, fsync, rename"
+    detail = f"{1e3 * got['gate']:.0f} ms against {1e3 * got['plain']:.0f} ms: a process that reads, writes, fsyncs and renames"
     return figure("gate on a transcript of 5 MB, first", 3.0, None, got["gate"] / got["plain"], "x", detail)
 
 
@@ -162,7 +161,9 @@ def run() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         begun = time.monotonic()
-        found = [*_processes(folder), _gate(folder)]
+        (folder / "small").mkdir()
+        (folder / "large").mkdir()
+        found = [*_processes(folder / "small"), _gate(folder / "large")]
         print(f"hooks: {time.monotonic() - begun:.0f} s", file=sys.stderr)
         return found
 
