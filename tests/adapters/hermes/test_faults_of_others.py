@@ -47,7 +47,7 @@ def honcho_for(home: Path, *faults: Fault) -> Iterator[HonchoServer]:
 def delivered(home: Path, server: HonchoServer) -> list[str]:
     """What the server has of the user, once everything of the store is delivered."""
     with agent(home, "later") as manager, manager.provider._bound.store.memory() as memory:
-        assert memory.drain(30).remote
+        assert memory.drain(120).remote
     return [message["content"] for message in server.messages()]
 
 

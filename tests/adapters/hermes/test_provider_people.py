@@ -262,7 +262,7 @@ def test_two_profiles_with_two_keys_in_one_process(tmp_path: Path, monkeypatch: 
             provider.sync_turn(f"I am {name}", "ok", session_id="s1")
         for name, server in (("a", one), ("b", two)):
             with providers[name]._bound.store.memory() as memory:
-                assert memory.drain(20).remote
+                assert memory.drain(120).remote
             received = server.everything_received()
             assert f"key-of-{name}".encode() in received and f"I am {name}".encode() in received
             other = "b" if name == "a" else "a"
