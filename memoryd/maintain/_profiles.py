@@ -149,6 +149,8 @@ def delete_profile(home: Path, name: str, config: Config) -> int:
     It goes in one step: its name is free, and what a crash leaves of its files is removed by the next command on profiles.
     """
     profile = existing(home, name)
+    if profile.directory.is_symlink():
+        raise InvalidInput("profile", f"{profile.directory} is a link: remove it and what it leads to yourself")
     size = _look(profile.directory).bytes
     second = fallback_of(config, name)
     gone = [profile.directory, *_kept_of(profile.directory)]

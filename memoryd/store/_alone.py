@@ -54,20 +54,27 @@ def check_attended(directory: Path) -> None:
 
 @contextmanager
 def _maintenance_lock(directory: Path) -> Iterator[None]:
-    import fcntl
-
     path = directory / NAME
     with os_errors(path):
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(fd, directory)
         _mine.add(directory)
-        yield
+        try:
+            yield
+        finally:
+            _mine.discard(directory)
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, directory: Path) -> None:
+    import fcntl
+
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise StoreLocked(f"{directory} is being restored, repaired or moved by another process", path=str(directory)) from None
-    finally:
-        _mine.discard(directory)
-        os.close(fd)
 
 
 def _is_open(path: Path) -> bool:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memoryd.errors import StoreBroken
+from memoryd.errors import StoreBroken, StoreError
 from memoryd.store._moves import locked_directory
 from memoryd.store._sync import write_private
 
@@ -25,10 +25,13 @@ def known_stores(directory: Path) -> dict[str, str]:
 
 
 def note_store(path: Path, *, anew: bool = False) -> None:
-    """Write down, once, that the store at ``path`` was made; ``anew``: that this is another one than before."""
+    """Write down, once, that the store at ``path`` was made; ``anew``: that this is another one than before.
+
+    Where the disk does not let us, the next open does: a store that works is not refused for that.
+    """
     directory = path.parent
     if anew or path.name not in known_stores(directory):
-        with locked_directory(directory):
+        with suppress(StoreError), locked_directory(directory):
             known = {**known_stores(directory), path.name: datetime.now(UTC).isoformat()}
             write_private(directory / NAME, json.dumps(known).encode("ascii") + b"\n")
 

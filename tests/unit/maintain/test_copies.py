@@ -248,6 +248,19 @@ def test_a_home_that_cannot_be_written_is_told(filled: Path, monkeypatch: pytest
         (filled / "profiles").chmod(0o700)
 
 
+def test_a_profile_behind_a_link_is_used_and_not_deleted(filled: Path, tmp_path: Path) -> None:
+    directory = profile_directory(filled, "default")
+    directory.rename(tmp_path / "other disk")
+    directory.symlink_to(tmp_path / "other disk")
+    assert with_runtime(filled, turns) == 40
+    with pytest.raises(InvalidInput, match="is a link"):
+        delete_profile(filled, "default", QUIET)
+    copy_profile(filled, "default", "copy", QUIET)
+    rename_profile(filled, "default", "moved", QUIET)
+    assert with_runtime(filled, turns, profile="moved") == 40
+    assert profile_directory(filled, "moved").is_symlink()
+
+
 def test_filling_a_new_profile_after_all(filled: Path) -> None:
     with_runtime(filled, fill, profile="second one")
     assert with_runtime(filled, turns, profile="second one") == 40
