@@ -111,7 +111,17 @@ class HonchoBackend:
             return Health(False, str(error))
         if found is None or found.get("rev") != mark:
             return Health(False, "Honcho does not give back what was written")
-        return Health(True, self._settings.url)
+        return Health(True, self._settings.url, await self._idle_deriver(client))
+
+    async def _idle_deriver(self, client: Client) -> str:
+        """Whether the server takes messages in and works on none of them; empty where it cannot be told."""
+        try:
+            total, done, in_hand = await client.derivation()
+        except (BackendTransient, BackendPermanent, BackendAmbiguous):
+            return ""
+        if total == done or in_hand:
+            return ""
+        return f"{total - done} of {total} pieces of work wait for the server's deriver, and none is in hand: it derives nothing now"
 
     # -- writing ----------------------------------------------------------------------------------------------------------------
 

@@ -149,6 +149,11 @@ class Client:
         short = found.short_summary
         return None if short is None else (short.content, datetime.fromisoformat(str(short.created_at)))
 
+    async def derivation(self) -> tuple[int, int, int]:
+        """Pieces of work that the server has made of messages: all, those done, those in hand.  One that failed counts as done."""
+        found = await self._read(lambda: self._honcho.aio.queue_status())
+        return found.total_work_units, found.completed_work_units, found.in_progress_work_units
+
     # -- peers and conclusions --------------------------------------------------------------------------------------------------
 
     async def assistant_unobserved(self) -> None:

@@ -49,10 +49,11 @@ class Availability(Value):
 
 @attrs.frozen(slots=True, eq=False, repr=False)
 class Health(Value):
-    """The result of a real read and write."""
+    """The result of a real read and write.  ``warning`` says what somebody should know although both succeeded."""
 
     ok: bool
     detail: str = ""
+    warning: str = ""
 
     def __bool__(self) -> bool:
         return self.ok

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from memoryd.runtime._kernel import now_micros as now_micros
     from memoryd.runtime._members import ask_backend as ask_backend
     from memoryd.runtime._members import backend_context as backend_context
-    from memoryd.runtime._members import health_problem as health_problem
     from memoryd.runtime._members import roles as roles
     from memoryd.runtime._open import OpenRuntime as OpenRuntime
     from memoryd.runtime._plugins import available_backends as available_backends
@@ -52,7 +51,6 @@ _HOMES = {
     "now_micros": "_kernel",
     "ask_backend": "_members",
     "backend_context": "_members",
-    "health_problem": "_members",
     "roles": "_members",
     "OpenRuntime": "_open",
     "available_backends": "_plugins",

@@ -20,9 +20,10 @@ _FATAL = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
 class Modes:
     """How the server is now; may be changed at any time.
 
-    ``database`` False: everything is answered with 500.  ``embeddings`` False: what needs them is.  ``worker`` False: deleted sessions
-    are erased only by :meth:`HonchoServer.erase_deleted`.  ``latency``: seconds before every answer.  ``api_key``: what
-    requests have to bring, if anything.  ``refused``: contents of messages that are always answered with a status, 422 or 500.
+    ``database`` False: everything is answered with 500.  ``embeddings`` False: what needs them is.  ``worker`` False: nothing is
+    derived, and deleted sessions are erased only by :meth:`HonchoServer.erase_deleted`.  ``latency``: seconds before every answer.
+    ``api_key``: what requests have to bring, if anything.  ``refused``: contents of messages that are always answered with a status, 422
+    or 500.
     """
 
     database: bool = True
@@ -84,7 +85,8 @@ class Api:
 
     def queue_status(self, call: Call) -> Thing:
         jobs = len(self._space(call).jobs)
-        return {"total_work_units": jobs, "completed_work_units": jobs, "in_progress_work_units": 0, "pending_work_units": 0}
+        done = jobs if self._modes.worker else 0
+        return {"total_work_units": jobs, "completed_work_units": done, "in_progress_work_units": 0, "pending_work_units": jobs - done}
 
     def make_peer(self, call: Call) -> Thing:
         return _changed(self._store.peer(call.workspace, call.body["id"]), call.body)

@@ -231,6 +231,19 @@ async def test_health_is_no_shallow_ok(honcho: HonchoServer, backend: HonchoBack
     assert honcho.count("change_session") == honcho.count("list_sessions") == 1
 
 
+async def test_a_server_that_takes_in_and_derives_nothing_says_so(honcho: HonchoServer, backend: HonchoBackend, log: Log) -> None:
+    assert not (await backend.health()).warning
+    honcho.modes.worker = False
+    await backend.apply([log.turn(f"u{n}", f"a{n}") for n in range(3)])
+    health = await backend.health()
+    assert health
+    assert health.warning.startswith("3 of 3 pieces of work wait for the server's deriver, and none is in hand")
+    honcho.modes.worker = True
+    assert not (await backend.health()).warning
+    honcho.faults.append(Fault("status", on="queue_status", status=404))
+    assert (await backend.health()).warning == ""
+
+
 async def test_an_address_that_is_nobodys(log: Log) -> None:
     with HonchoServer() as honcho:
         url = honcho.url

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 import memoryd
 from memoryd.core import BackendStatus, Config, GateStatus, LogStatus, Status
@@ -26,6 +27,7 @@ from memoryd.hosts import Check
 from memoryd.journal import Journal, Limits, Outbox
 from memoryd.store import Connection, Options, connect, open_profile, profile_directory, wal_size
 from memoryd.testing import CrashChild
+from memoryd.testing.honcho import HonchoServer
 
 Plant = Callable[[Path, Path], object]
 MONTHS = 100 * 24 * 3600
@@ -220,6 +222,24 @@ async def test_events_of_the_future_are_found(tmp_path: Path) -> None:
     found = troubles(await found_in(tmp_path))
     assert "30 events" in found["future-events"].said
     assert "memoryd forget" in found["future-events"].remedy
+
+
+async def test_a_service_that_takes_in_and_derives_nothing(tmp_path: Path) -> None:
+    with HonchoServer() as honcho:
+        honcho.modes.worker = False
+        (tmp_path / "memoryd.toml").write_text(f'mirrors = ["honcho"]\n[backends.honcho]\nurl = "{honcho.url}"\n')
+        await filled(tmp_path)
+        async with memoryd.open_runtime(tmp_path) as rt:
+            with trio.fail_after(120):
+                while not (await rt.drain(5)).remote:
+                    pass
+        found = troubles(await found_in(tmp_path))
+        assert "derives nothing now" in found["health honcho"].said
+        assert "local recall finds everything" in found["health honcho"].remedy
+        honcho.stop()
+        found = troubles(await found_in(tmp_path))
+        assert "cannot be reached" in found["health honcho"].said
+        assert "check its address" in found["health honcho"].remedy
 
 
 PINNING = """
