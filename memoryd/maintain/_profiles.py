@@ -43,34 +43,38 @@ class Profile(Value):
 
 def profile_names(home: Path) -> list[str]:
     """The names of the profiles below ``home`` that can be told, in order.  Nothing is created."""
-    return [profile.name for profile in list_profiles(home) if not profile.problem]
+    return sorted(found.name for path in _directories(home) if not (found := _look(path)).problem)
 
 
 def list_profiles(home: Path) -> list[Profile]:
     """Every profile below ``home``, by name; those whose name cannot be read come last."""
+    found = [_measured(path) for path in _directories(home)]
+    return sorted(found, key=lambda profile: (bool(profile.problem), profile.name))
+
+
+def _directories(home: Path) -> list[Path]:
     root = home / "profiles"
     if not root.is_dir():
         return []
     with suppress(MemorydError):  # a home that cannot be written is listed all the same
         finish_moves(root)
-    found = [_look(path) for path in root.iterdir() if _is_profile(path)]
-    return sorted(found, key=lambda profile: (bool(profile.problem), profile.name))
-
-
-def _is_profile(path: Path) -> bool:
-    return len(path.name) == 26 and path.name.isalnum() and path.is_dir()
+    return [path for path in root.iterdir() if len(path.name) == 26 and path.name.isalnum() and path.is_dir()]
 
 
 def _look(directory: Path) -> Profile:
-    size = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file() and not file.is_symlink())
     try:
         name, instance = read_identity(directory / "profile.json")
     except MemorydError as error:
-        return Profile(directory.name, directory, bytes=size, problem=str(error))
+        return Profile(directory.name, directory, problem=str(error))
     if profile_folder(name) != directory.name:
         problem = f"{directory} says that it is {name!r}, whose folder is {profile_folder(name)}; rename the folder back"
-        return Profile(directory.name, directory, instance, size, problem)
-    return Profile(name, directory, instance, size)
+        return Profile(directory.name, directory, instance, problem=problem)
+    return Profile(name, directory, instance)
+
+
+def _measured(directory: Path) -> Profile:
+    files = (file for file in directory.rglob("*") if file.is_file() and not file.is_symlink())
+    return attrs.evolve(_look(directory), bytes=sum(file.stat().st_size for file in files))
 
 
 def is_there(home: Path, name: str) -> bool:
@@ -100,7 +104,7 @@ def absent(home: Path, name: str) -> Path:
 def create_profile(home: Path, name: str) -> Profile:
     """A new, empty profile."""
     absent(home, name)
-    return _look(open_profile(home, name).directory)
+    return _measured(open_profile(home, name).directory)
 
 
 def rename_profile(home: Path, old: str, new: str, config: Config) -> Profile:
@@ -125,7 +129,7 @@ def rename_profile(home: Path, old: str, new: str, config: Config) -> Profile:
         (target / _WAS).unlink(missing_ok=True)
         with suppress(OSError):
             (target / "renamed").rmdir()
-    return _look(target)
+    return _measured(target)
 
 
 def _kept_of(directory: Path) -> list[Path]:
@@ -151,7 +155,7 @@ def delete_profile(home: Path, name: str, config: Config) -> int:
     profile = existing(home, name)
     if profile.directory.is_symlink():
         raise InvalidInput("profile", f"{profile.directory} is a link: remove it and what it leads to yourself")
-    size = _look(profile.directory).bytes
+    size = _measured(profile.directory).bytes
     second = fallback_of(config, name)
     gone = [profile.directory, *_kept_of(profile.directory)]
     elsewhere = [path for path in (second, *_kept_of(second)) if path.is_dir()] if second is not None else []

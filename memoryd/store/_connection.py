@@ -333,7 +333,15 @@ _open_here: WeakSet[Connection] = WeakSet()
 
 def is_open_here(path: Path) -> bool:
     """True where this process has a connection to the store at ``path``."""
-    return any(connection.path == path and connection.is_open for connection in list(_open_here))
+    return any(connection.is_open and _is_same(connection.path, path) for connection in list(_open_here))
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Also where a link leads from the one to the other."""
+    try:
+        return one == other or one.samefile(other)
+    except OSError:
+        return False
 
 
 def _forked(path: Path) -> ForkedError:
