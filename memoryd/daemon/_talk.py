@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
+from memoryd.core import Accepted
 from memoryd.errors import DaemonBusy, MemorydError
 from memoryd.wire import Call, Connection, Ended, Event, Greeting, HookCall, Rejected
 
@@ -26,6 +27,7 @@ __all__ = ["Conversation"]
 
 T = TypeVar("T")
 
+_LOCKED = 0.1  # seconds that a sender waits for a locked log between two reads
 _ANY = 1 << 30  # the limit of calls in flight is ours: it means slow ones
 
 
@@ -39,6 +41,7 @@ class Conversation:
         self._place: tuple[Path, str] | None = None
         self._waiting: deque[Call] = deque()
         self._starting = False
+        self._settling = False
         self._running = 0
 
     @property
@@ -130,9 +133,21 @@ class Conversation:
 
     def _quick(self, call: Call, target: Any) -> bytes:
         try:
-            return self._connection.answer(call, call.run(target))
+            result = call.run(target)
+            if type(result) is Accepted and result.state == "held" and not self._settling:
+                self._settling = True
+                self._line.hold()
+                self._line.nursery.start_soon(self._settle, target, result)
+            return self._connection.answer(call, result)
         except Exception as error:  # noqa: BLE001 - the edge of a call
             return self._failed(call, error)
+
+    async def _settle(self, target: Any, held: Accepted) -> None:
+        """The log does not keep up, or is locked: what a client sends now waits in its socket, not in what can be held."""
+        with suppress(MemorydError):
+            await target.settled(held, _LOCKED)
+        self._settling = False
+        self._line.release()
 
     async def _start_waiting(self) -> None:
         """Let what waits begin, one after the other."""

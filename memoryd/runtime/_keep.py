@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from memoryd.store import Worker, fold_back, reclaim, wal_size
 __all__ = ["Barrier", "HeldRetry", "Maintenance"]
 
 _RETRY_BARRIER = 1.0
+_MOVING = 0.05  # seconds for what is held, before the barrier has its turn
 _IDLE = 2.0
 _RESUME = 30.0
 _COLLECT = 3600.0
@@ -74,14 +76,28 @@ class HeldRetry:
                     continue
             except trio.EndOfChannel:
                 return
-            before = self._journal.held
-            left = await self._kernel.sync_worker.run(self._journal.retry_held)
-            if left < before:
+            if await self._kernel.sync_worker.run(self._move):
                 self._kernel.bells.appended()
                 pause = 0.01
             else:
                 await trio.sleep(pause)
                 pause = min(pause * 2, 0.25)
+
+
+    def _move(self) -> bool:
+        """Move what is held, one short transaction after the other, for a moment; whether some of it went.
+
+        While anything is held, all that comes is: moving has to be faster than coming.
+        """
+        until, moved = time.monotonic() + _MOVING, False
+        while True:
+            before, seq = self._journal.held, self._journal.last_seq
+            left = self._journal.retry_held()
+            if left >= before and self._journal.last_seq == seq:  # more may have come than went
+                return moved
+            moved = True
+            if not left or time.monotonic() > until:
+                return True
 
 
 class Maintenance:

@@ -6,6 +6,7 @@ import inspect
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,8 +30,9 @@ from memoryd.errors import (
     ScopeConflict,
     ScopeMissing,
 )
+from memoryd.store import Options, connect, profile_directory
 from memoryd.wire import METHODS
-from tests.daemon.harness import Daemon, logged
+from tests.daemon.harness import SCOPE, Daemon, frame, logged
 from tests.daemon.harness import until as wait_until
 
 QUIET = "[logging]\nlevel = 'off'\n"
@@ -376,3 +378,22 @@ def test_the_clients_paths_are_those_of_the_settings(daemon: Daemon, monkeypatch
     monkeypatch.setenv("MEMORYD_HOME", str(daemon.home))
     with blocking.Client() as memory:
         wait_until(lambda: memory.home == daemon.home)
+
+
+def test_a_flood_waits_in_its_socket_while_the_log_is_locked(tmp_path: Path) -> None:
+    """Turns that nobody acknowledges are refused by no limit of what can be held."""
+    with Daemon(tmp_path, config=QUIET + "[log]\nheld_max_bytes = 262144\n") as own, own.client() as raw:
+        raw.turn("first")
+        other = connect(profile_directory(own.home, "default") / "log.db", Options())
+        flood = b"".join(frame("sync_turn", user=f"turn {n} " + "x" * 500, assistant="", scope=SCOPE) for n in range(3000))
+        sender = threading.Thread(target=raw.send, args=(flood,))
+        with other.transaction("IMMEDIATE"):
+            sender.start()
+            time.sleep(1.0)
+            assert sender.is_alive()
+        other.close()
+        sender.join(60)
+        log = raw.call("status", scope=SCOPE)["log"]
+        assert log["refused"] == 0
+        wait_until(lambda: len(logged(own.home)) == 3001)
+    assert [text.split()[1] for text in list(logged(own.home).values())[1:]] == [str(n) for n in range(3000)]
