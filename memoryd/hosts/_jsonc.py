@@ -24,6 +24,8 @@ Path: TypeAlias = Sequence[str | int]
 
 _SPACE = re.compile(r"(?:[\s\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _SCALAR = re.compile(r'"(?:[^"\\\n]|\\.)*"|[-+.\w]+')
+_TOKENS = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_BREAKS = ("\n", "\r\n")
 _REST_OF_LINE = re.compile(r"(?:[ \t]+|/\*[^\n]*?\*/)*(?://[^\n]*)?")
 _DEPTH = 200
 
@@ -82,11 +84,18 @@ def drop_json(text: str, path: Path) -> str:
     opening = before.comma + 1 if before is not None else node.start + 1
     start = _own_start(text, opening, found.start)
     if found.comma >= 0:
-        return text[:start] + text[found.comma + 1 :]
+        return _joined(text[:start], text[found.comma + 1 :])
     if before is not None:  # the last one: the comma before it goes too
-        return text[: before.comma] + text[before.comma + 1 : start] + text[found.node.end :]
+        return _joined(text[: before.comma] + text[before.comma + 1 : start], text[found.node.end :])
     left = text[start : found.start] + text[found.node.end : node.end - 1] if start == opening else "?"
-    return text[:start] + text[node.end - 1 if not left.strip() else found.node.end :]
+    return _joined(text[:start], text[node.end - 1 if not left.strip() else found.node.end :])
+
+
+def _joined(head: str, tail: str) -> str:
+    """What is left, without a comment to the end of its line swallowing what comes next."""
+    tokens = list(_TOKENS.finditer(head))
+    open_end = bool(tokens) and tokens[-1][0].startswith("//") and tokens[-1].end() == len(head)
+    return f"{head}{_newline(head) if open_end and not tail.startswith(_BREAKS) else ''}{tail}"
 
 
 def _own_start(text: str, opening: int, start: int) -> int:

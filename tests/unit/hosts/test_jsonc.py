@@ -120,6 +120,20 @@ def test_it_writes_as_the_file_is_written(text: str, expected: str) -> None:
     assert append_json(text, ("h", "s"), 1) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "path", "left"),
+    [
+        ('{"b": 0, // c\n"a": 0}', ("a",), '{"b": 0 // c\n}'),
+        ('[ // c\n1]', (0,), "[ // c\n]"),
+        ('[0, // "x\n1, 2]', (1,), '[0, // "x\n 2]'),
+        ('["//", 1]', (1,), '["//"]'),
+    ],
+)
+def test_a_comment_to_the_end_of_its_line_swallows_nothing(text: str, path: tuple[str | int, ...], left: str) -> None:
+    assert drop_json(text, path) == left
+    parse_json(left)
+
+
 def test_what_is_in_the_way_is_named() -> None:
     with pytest.raises(ConfigError, match=r"hooks\.Stop: expected a list"):
         append_json('{"hooks": {"Stop": {}}}', ("hooks", "Stop"), 1)
