@@ -89,6 +89,11 @@ class Line(Generic[A]):
         """How many events are not acknowledged."""
         return len(self._held)
 
+    @property
+    def note(self) -> str:
+        """The same, for a status."""
+        return f"{self.held} turns are held in the calling process: the daemon did not acknowledge them yet"
+
     # -- giving -----------------------------------------------------------------------------------------------------------------
 
     def accept(self, method: str, arguments: Mapping[str, Any], scope: Mapping[str, Any]) -> A:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
+import attrs
 import trio
 
 from memoryd.client._attempts import OPENING, Attempts, not_archived
@@ -294,4 +295,10 @@ class Client:
         return cast("Verification", await self._call("verify", {"id": id}, on_progress))
 
     async def status(self) -> Status:
-        return cast("Status", await self._call("status", {}))
+        """The daemon's, with what is held here counted."""
+        found = cast("Status", await self._call("status", {}))
+        held = self._line.held
+        if not held:
+            return found
+        log = None if found.log is None else attrs.evolve(found.log, held=found.log.held + held)
+        return attrs.evolve(found, log=log, notes=(*found.notes, self._line.note))

@@ -335,7 +335,13 @@ class Client:
         return self._call("verify", {"id": id}, on_progress)
 
     def status(self) -> Any:
-        return self._call("status", {})
+        """The daemon's, with what is held here counted."""
+        found, line = self._call("status", {}), self._here().line
+        if line.held:
+            found.notes += (line.note,)
+            if found.log is not None:
+                found.log.held += line.held
+        return found
 
     def _list(self, method: str, arguments: Mapping[str, Any]) -> list[Any]:
         found: list[Any] = self._call(method, arguments)

@@ -323,6 +323,28 @@ async def test_a_daemon_that_does_not_come_back(own: Daemon, monkeypatch: pytest
             await rt.recall("x")
 
 
+async def test_status_counts_what_is_held_here(daemon: Daemon) -> None:
+    with memoryd.scope(user="ada", session="s"), blocking.Client(daemon.home, "held", socket=daemon.path) as plain:
+        async with client_of(daemon, "held") as rt:
+            lines = (rt._line, plain._here().line)
+            reach = [line._connect for line in lines]
+            for line in lines:
+                line._connect = unreachable  # type: ignore[method-assign]  # the turns' own connection, while calls go through
+                line._drop_link()
+            held = rt.sync_turn("zebra", "ok"), plain.sync_turn("lion", "ok")
+            for status in (await rt.status(), plain.status()):
+                assert status.log is not None and status.log.held == 1
+                assert any("1 turns are held in the calling process" in note for note in status.notes)
+            for line, connect_again in zip(lines, reach, strict=True):
+                line._connect = connect_again  # type: ignore[method-assign]
+            assert (await settled(rt, held[0])).state == "journaled" == plain.settled(held[1], 60).state
+            assert rt.sync_turn("zebra", "ok").state in ("journaled", "held")
+
+
+def unreachable(timeout: float) -> Any:
+    raise DaemonUnavailable("not now")
+
+
 async def test_what_is_held_is_bounded(own: Daemon) -> None:
     memory = blocking.Client(own.home, socket=own.path)
     own.kill()
