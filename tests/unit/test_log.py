@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import pytest
@@ -46,7 +47,7 @@ def test_a_stream_that_was_put_in_its_place_later(monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_stream_and_a_closed_one(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    closed = open(tmp_path_factory.mktemp("log") / "closed", "w", encoding="utf-8")
+    closed = io.StringIO()
     closed.close()
     for stream in (None, closed):
         monkeypatch.setattr(sys, "stderr", stream)
