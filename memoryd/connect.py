@@ -23,7 +23,7 @@ import trio
 
 from memoryd.client import AWAY, Attempts, Client, Held
 from memoryd.core import Accepted, Config, GivenEvent, Receipt, Scope, bind_event, bind_scope
-from memoryd.errors import ClosedError, DaemonError, DaemonFault, DeadlineExceeded, MemorydError
+from memoryd.errors import ClosedError, ConfigError, DaemonError, DaemonFault, DeadlineExceeded, MemorydError
 from memoryd.settings import load_config, resolve_home, resolve_socket
 from memoryd.wire import config_fingerprint
 
@@ -55,7 +55,7 @@ async def connect(
     root = resolve_home(home)
     settings = config if isinstance(config, Config) else load_config(root, profile, config).config
     use = cast("Use", settings.daemon.use if daemon is None else daemon)
-    client = await _reach(root, profile, settings, use, resolve_socket(socket)) if use != "never" else None
+    client = await _reach(root, profile, settings, use, socket) if use != "never" else None
     if client is None:
         async with open_runtime(root, profile, settings) as runtime:
             yield runtime
@@ -67,10 +67,10 @@ async def connect(
 
 
 async def _reach(
-    home: os.PathLike[str], profile: str, config: Config, use: Use, socket: os.PathLike[str]
+    home: os.PathLike[str], profile: str, config: Config, use: Use, socket: str | os.PathLike[str] | None
 ) -> _Lasting | None:
     """A client that is welcome; None where there is no daemon, or one that sees another configuration, and none is required."""
-    if use == "auto" and not _is_there(socket):
+    if use == "auto" and socket is None and not _is_there():
         return None
     client = _Lasting(home, profile, config, socket=socket)
     try:
@@ -85,8 +85,12 @@ async def _reach(
     return client
 
 
-def _is_there(path: os.PathLike[str]) -> bool:
-    return os.path.exists(path)
+def _is_there() -> bool:
+    """Whether there may be a daemon in the usual place, at no cost; where a path is too long for a socket there is none."""
+    try:
+        return os.path.exists(resolve_socket())
+    except ConfigError:
+        return False
 
 
 class _Lasting(Client):
@@ -94,7 +98,7 @@ class _Lasting(Client):
 
     _opening = AWAY  # one that stands still is as good as none
 
-    def __init__(self, home: os.PathLike[str], profile: str, config: Config, *, socket: os.PathLike[str]) -> None:
+    def __init__(self, home: os.PathLike[str], profile: str, config: Config, *, socket: str | os.PathLike[str] | None) -> None:
         super().__init__(home, profile, config, socket=socket, on_away=self._try_to_take_over)
         self._taking = threading.RLock()
         self._lock = threading.Lock()

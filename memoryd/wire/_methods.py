@@ -124,7 +124,7 @@ _TABLE = (
     Method(
         "restore", (_ID, _p("attempt", "whole number or null"), _p("full", "true or false")), "Restored", False, "yes", "checkpoint", 20.0
     ),
-    Method("verify", (_p("id", _MAYBE),), "Verification", False, "yes", "", 60.0),
+    Method("verify", (_p("id", _MAYBE),), "Verification", False, "yes", "", 20.0),  # between two signs of progress
     Method("status", (), "Status", False, "yes", "retrieve", 2.0),
     Method("ping", (), "null", True, "yes", "", 2.0, "daemon"),
     Method("daemon_status", (), "object", False, "yes", "", 5.0, "daemon"),

@@ -26,6 +26,7 @@ from memoryd.errors import (
     DeadlineExceeded,
     InvalidInput,
     JournalUnavailable,
+    MemorydError,
     NotDurable,
     ScopeConflict,
     ScopeMissing,
@@ -34,6 +35,7 @@ from memoryd.store import Options, connect, profile_directory
 from memoryd.wire import METHODS
 from tests.daemon.harness import SCOPE, Daemon, frame, logged
 from tests.daemon.harness import until as wait_until
+from tests.guarantees.test_g4_never_in_the_way import CALLS
 
 QUIET = "[logging]\nlevel = 'off'\n"
 
@@ -301,6 +303,33 @@ async def test_a_daemon_that_stands_still(own: Daemon) -> None:
                 own.signal(signal.SIGCONT)
             assert {(await rt.settled(one, 60)).state for one in held} == {"journaled"}
     assert list(logged(own.home).values()) == ["one", *(f"held {n}" for n in range(50))]
+
+
+async def test_every_call_ends_while_the_daemon_stands_still(tmp_path: Path) -> None:
+    names = sorted(set(CALLS) - {"last_flush"})
+    ended: list[str] = []
+
+    async def one(rt: Client, name: str) -> None:
+        try:
+            answer = CALLS[name](rt)  # type: ignore[arg-type]
+            if inspect.isawaitable(answer):
+                await answer
+        except MemorydError:
+            pass  # a typed refusal is an answer
+        ended.append(name)
+
+    short = "".join(f"{name} = 0.2\n" for name in ("recall", "retrieve", "query", "store", "flush", "drain", "close", "checkpoint"))
+    with Daemon(tmp_path, config=QUIET + "[deadlines]\n" + short) as own, memoryd.scope(user="ada", session="s"), pytest.raises(NotDurable):
+        async with client_of(own) as rt:
+            own.signal(signal.SIGSTOP)
+            with trio.fail_after(60):  # a hang, not a measurement
+                async with trio.open_nursery() as nursery:
+                    for name in names:
+                        nursery.start_soon(one, rt, name)
+                    while set(names) - set(ended) - {"verify"}:  # it may be silent for longer
+                        await trio.sleep(0.05)
+                    nursery.cancel_scope.cancel()
+            own.kill()
 
 
 async def test_a_daemon_that_does_not_come_back(own: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:

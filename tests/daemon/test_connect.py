@@ -33,12 +33,15 @@ def is_daemon(rt: memoryd.Runtime) -> bool:
     return isinstance(rt, Client)
 
 
-async def test_without_a_daemon_it_is_a_runtime(tmp_path: Path) -> None:
+async def test_without_a_daemon_it_is_a_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with memoryd.connect(tmp_path, socket=tmp_path / "none.sock") as rt:
         assert isinstance(rt, memoryd.Runtime)
     with pytest.raises(DaemonUnavailable):
         async with memoryd.connect(tmp_path, daemon="require", socket=tmp_path / "none.sock"):
             pass
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/" + "x" * 200)  # no socket has so long a path: no daemon, and no error
+    async with memoryd.connect(tmp_path) as rt:
+        assert isinstance(rt, memoryd.Runtime)
     (tmp_path / "stale.sock").write_text("")
     async with memoryd.connect(tmp_path, socket=tmp_path / "stale.sock") as rt:
         assert not is_daemon(rt)
