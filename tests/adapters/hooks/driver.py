@@ -17,7 +17,7 @@ from typing import Any
 
 import attrs
 
-__all__ = ["HOOK", "ClaudeHost", "CodexHost", "Done", "Host", "fixture", "full_disk", "payload", "read_only"]
+__all__ = ["HOOK", "ClaudeHost", "CodexHost", "Done", "Host", "fixture", "full_disk", "patient", "payload", "read_only"]
 
 HOOK = Path(__file__).parents[3] / "memoryd/hook.py"
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -206,6 +206,14 @@ class CodexHost(Host):
             return False
         known = {"continue", "stopReason", "suppressOutput", "systemMessage"}
         return isinstance(said, dict) and set(said) <= known and said.get("continue") is False
+
+
+def patient(host: Host) -> None:
+    """A hook program that waits for its daemon however busy the machine is: for tests of what the daemon answers."""
+    host.hook = host.folder / "patient_hook.py"
+    text = HOOK.read_text()
+    assert text.count("TOLD = 0.22 ") == 1
+    host.hook.write_text(text.replace("TOLD = 0.22 ", "TOLD = 20 "))
 
 
 @contextmanager

@@ -11,7 +11,8 @@ import pytest
 
 from memoryd.hosts import Dialect, find_dialect
 from memoryd.wire import HookReply
-from tests.adapters.hooks.driver import FIXTURES, ClaudeHost, CodexHost, Host
+from tests.adapters.hooks.archive import Archive
+from tests.adapters.hooks.driver import FIXTURES, ClaudeHost, CodexHost, Host, patient
 from tests.adapters.hooks.test_sessions import turns_of
 from tests.daemon.harness import Daemon
 
@@ -102,6 +103,7 @@ def contract(host: Host, event: str, done: Any) -> None:
 @pytest.mark.parametrize("kind", [ClaudeHost, CodexHost])
 def test_every_event_with_a_daemon_keeps_its_contract(room: Path, memoryd: Memoryd, kind: type[Host]) -> None:
     host = kind(room)
+    patient(host)
     host.write_user("Where is the zebra?")
     host.write_assistant("In the attic.")
     with Daemon(room):
@@ -117,6 +119,7 @@ def test_a_subagent_is_recorded_under_its_name(room: Path, memoryd: Memoryd) -> 
     own = room / "agent-a-1.jsonl"
     own.write_bytes((FIXTURES / "claude-2.1.332/subagent.jsonl").read_bytes())
     host.write_user("Where is the zebra?")
+    patient(host)
     with Daemon(room):
         assert host.tell("SubagentStop", agent_transcript_path=str(own)).silent
         assert host.tell("SubagentStop", agent_transcript_path=str(own)).silent
@@ -125,16 +128,17 @@ def test_a_subagent_is_recorded_under_its_name(room: Path, memoryd: Memoryd) -> 
     assert "Two loose ends." in turn["assistant"]
 
 
-def test_a_compaction_that_the_gate_was_not_asked_about_is_filled_in(room: Path, memoryd: Memoryd) -> None:
+def test_a_compaction_that_the_gate_was_not_asked_about_is_filled_in(room: Path, archive: Archive) -> None:
     """The hook before it did not run; the one after it sees to it that nothing is missing."""
     host = ClaudeHost(room)
+    patient(host)
     host.write_user("Where is the zebra?")
     host.write_assistant("In the attic.")
     with Daemon(room):
         host.tell("PostCompact", trigger="auto")
-    (found,) = memoryd("checkpoint", "list", "--json")["checkpoints"]
-    assert memoryd("checkpoint", "restore", found["id"], "--full") == host.transcript.read_bytes()
-    assert found["attempts"][-1]["trigger"] == "PostCompact"
+    (found,) = archive.list()
+    assert archive.source(found.id) == host.transcript.read_bytes()
+    assert found.attempts[-1].trigger == "PostCompact"
 
 
 # -- what is kept out --------------------------------------------------------------------------------------------------------
@@ -170,9 +174,12 @@ def written(folder: Path, words: bytes) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and words in path.read_bytes()]
 
 
-@pytest.mark.parametrize("serving", [False, True], ids=["alone", "daemon"])
-@pytest.mark.parametrize("way", WAYS)
-def test_nothing_of_what_is_kept_out_is_written_anywhere(room: Path, memoryd: Memoryd, way: Any, serving: bool) -> None:
+@pytest.mark.parametrize(
+    ("way", "serving"), [*((way, False) for way in WAYS), *((way, True) for way in (keep_out_by_setting, keep_out_by_variable))]
+)
+def test_nothing_of_what_is_kept_out_is_written_anywhere(
+    room: Path, memoryd: Memoryd, archive: Archive, way: Any, serving: bool
+) -> None:
     host = ClaudeHost(room)
     way(room, host, memoryd)
     words = "Zebra in the attic"
@@ -184,16 +191,17 @@ def test_nothing_of_what_is_kept_out_is_written_anywhere(room: Path, memoryd: Me
         host.tell("SessionEnd", "SessionEnd-other")
 
     if serving:
+        patient(host)
         with Daemon(room):
             play()
     else:
         play()
     memoryd("recall", "zebra")
     assert written(room / "home", words.encode()) == []
-    assert memoryd("checkpoint", "list", "--json")["count"] == 0
+    assert archive.list() == []
 
 
-def test_what_was_said_in_a_pause_is_passed_over_for_ever(room: Path, memoryd: Memoryd) -> None:
+def test_what_was_said_in_a_pause_is_passed_over_for_ever(room: Path, memoryd: Memoryd, archive: Archive) -> None:
     host = ClaudeHost(room)
     (room / "home").mkdir()
     (room / "home/pauses.json").write_text(json.dumps([[1_795_946_408_000_000, 1_795_946_415_000_000]]))  # the second turn
@@ -202,6 +210,6 @@ def test_what_was_said_in_a_pause_is_passed_over_for_ever(room: Path, memoryd: M
     host.turn("After it", "Again.")
     assert host.compact()[0]
     assert [turn["user"] for turn in turns_of(memoryd)] == ["Before it", "After it"]
-    (found,) = memoryd("checkpoint", "list", "--json")["checkpoints"]
-    source = memoryd("checkpoint", "restore", found["id"], "--full")
+    (found,) = archive.list()
+    source = archive.source(found.id) or b""
     assert b"Before it" in source and b"After it" in source and b"Said in the pause" not in source and b"Secret" not in source

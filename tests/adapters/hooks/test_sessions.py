@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.hooks.driver import ClaudeHost, CodexHost, Host, read_only
+from tests.adapters.hooks.archive import Archive
+from tests.adapters.hooks.driver import ClaudeHost, CodexHost, Host, patient, read_only
 from tests.daemon.harness import Daemon, until
 
 Memoryd = Callable[..., Any]
@@ -40,17 +41,20 @@ def sixty_turns(host: Host, room: Path) -> list[tuple[bool, bytes, bytes]]:
     return found
 
 
-def check_archive(memoryd: Memoryd, found: list[tuple[bool, bytes, bytes]]) -> None:
-    """Each boundary that was let pass has a checkpoint that gives every byte before it."""
-    ids = [row["id"] for row in memoryd("checkpoint", "list", "--json")["checkpoints"]]
-    archived = [memoryd("checkpoint", "restore", id, "--full") for id in ids]
+def check_archive(memoryd: Memoryd, archive: Archive, found: list[tuple[bool, bytes, bytes]]) -> None:
+    """Each boundary that was let pass has a checkpoint that gives every byte and every message before it, and none for a summary."""
+    ids = [info.id for info in archive.list()]
+    archived = [archive.source(id) or b"" for id in ids]
     for compacted, _, before in found:
-        assert any(source.startswith(before) for source in archived) or not compacted
-    assert memoryd("checkpoint", "verify", "--json")["ok"]
+        assert before in archived or not compacted
+    newest = memoryd("checkpoint", "restore", ids[0], "--full")
+    assert newest == archived[0] and archive.verified()
+    said = [row["content"] for row in archive.rows(ids[0]) if row["role"] == "user" and not row.get("is_summary")]
+    assert [text if isinstance(text, str) else text[0]["text"] for text in said] == [f"Request {n} about zebra{n}" for n in range(60)]
 
 
 @pytest.mark.parametrize("kind", [ClaudeHost, CodexHost])
-def test_sixty_turns_and_three_compactions_without_a_daemon(room: Path, memoryd: Memoryd, kind: type[Host]) -> None:
+def test_sixty_turns_and_three_compactions_without_a_daemon(room: Path, memoryd: Memoryd, archive: Archive, kind: type[Host]) -> None:
     host = kind(room)
     host.tell("SessionStart", "SessionStart-resume")
     found = sixty_turns(host, room)
@@ -65,13 +69,14 @@ def test_sixty_turns_and_three_compactions_without_a_daemon(room: Path, memoryd:
     assert [(turn["user"], turn["assistant"]) for turn in kept] == host.said
     assert {turn["scope"]["platform"] for turn in kept} == {host.name}
     assert {turn["scope"]["workspace"] for turn in kept} == {str(host.cwd)}
-    check_archive(memoryd, found)
+    check_archive(memoryd, archive, found)
     assert not (room / "home/hooks.spool").exists()
 
 
 @pytest.mark.parametrize("kind", [ClaudeHost, CodexHost])
 def test_a_session_with_a_daemon_is_recalled_and_rebriefed(room: Path, memoryd: Memoryd, kind: type[Host]) -> None:
     host = kind(room)
+    patient(host)
     with Daemon(room):
         host.turn("We deploy on Tuesdays. Never touch the file prod.ini.", "Understood.")
         for number in range(5):
@@ -137,10 +142,13 @@ def false_daemon(path: Path, reply: bytes | None, backlog: bool = True) -> Itera
 
 
 @pytest.mark.parametrize(
-    "reply", [None, b"", b"garbage that is no frame", _SHORT_REPLY, _WRONG_FRAME, b'{"jsonrpc": "2.0"}\n'],
-    ids=["hangs", "closes", "garbage", "short", "wrong-lengths", "another-protocol"],
-)
-@pytest.mark.parametrize("kind", [ClaudeHost, CodexHost])
+    ("kind", "reply"),
+    [
+        (ClaudeHost, None), (CodexHost, None), (ClaudeHost, b""), (CodexHost, b"garbage that is no frame"), (ClaudeHost, _SHORT_REPLY),
+        (ClaudeHost, _WRONG_FRAME), (CodexHost, b'{"jsonrpc": "2.0"}\n'),
+    ],
+    ids=["hangs", "hangs-codex", "closes", "garbage", "short", "wrong-lengths", "another-protocol"],
+)  # fmt: skip
 def test_with_a_daemon_that_is_no_help_nothing_is_said_and_nothing_is_lost(
     room: Path, memoryd: Memoryd, kind: type[Host], reply: bytes | None
 ) -> None:
@@ -192,6 +200,8 @@ def test_the_gate_waits_for_no_daemon_that_closes_or_lies(room: Path, memoryd: M
 def test_a_session_whose_end_nobody_told_is_found_by_the_next_one(room: Path, memoryd: Memoryd) -> None:
     """The host was killed: no Stop, no SessionEnd.  Another session begins, and what the first one said is recorded."""
     first, second, busy = ClaudeHost(room, "s-1"), ClaudeHost(room, "s-2"), ClaudeHost(room, "s-3")
+    for host in (first, second, busy):
+        patient(host)
     with Daemon(room):
         for host in (first, busy):
             host.tell("UserPromptSubmit", prompt="Where is the zebra?")
