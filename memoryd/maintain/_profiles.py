@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 
 import attrs
 
@@ -73,8 +74,16 @@ def _look(directory: Path) -> Profile:
 
 
 def _measured(directory: Path) -> Profile:
-    files = (file for file in directory.rglob("*") if file.is_file() and not file.is_symlink())
-    return attrs.evolve(_look(directory), bytes=sum(file.stat().st_size for file in files))
+    return attrs.evolve(_look(directory), bytes=sum(map(_size, directory.rglob("*"))))
+
+
+def _size(path: Path) -> int:
+    """0 for what is no file, or is gone by now."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return 0
+    return found.st_size if S_ISREG(found.st_mode) else 0
 
 
 def is_there(home: Path, name: str) -> bool:

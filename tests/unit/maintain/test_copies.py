@@ -28,7 +28,7 @@ from memoryd.maintain import (
 from memoryd.store import ProfileStore, open_profile, profile_directory
 from tests.unit.maintain.home import QUIET, TALK, fill, holds, turns, with_runtime
 
-HOSTILE = ["../..", "a/b", "con", "it's \"quoted\" $HOME `id`", "\N{PILE OF POO}\n", "x" * 500, "\ud800", "-rf", "DEFAULT", "default "]
+HOSTILE = ["../..", "it's \"quoted\" $HOME `id`\n", "x" * 500, "\ud800\N{PILE OF POO}", "-rf", "default "]
 
 
 @contextmanager

@@ -132,9 +132,10 @@ def test_a_damaged_beginning_is_read_all_the_same(home: Path, name: str, page: i
     with_runtime(home, look)
 
 
-def test_random_damage_never_ends_in_anything_but_a_working_profile(home: Path, original: Path) -> None:
-    chance = Random(7)
-    for _ in range(8):
+@pytest.mark.parametrize("times", [3, pytest.param(60, marks=pytest.mark.soak)])
+def test_random_damage_never_ends_in_anything_but_a_working_profile(home: Path, original: Path, times: int) -> None:
+    chance = Random(times)
+    for _ in range(times):
         shutil.rmtree(home)
         shutil.copytree(original, home)
         directory = profile_directory(home, "default")
