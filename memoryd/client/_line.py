@@ -32,6 +32,11 @@ _MOST = 16 << 20  # bytes held
 _AT_EXIT = 2.0
 
 
+def _is_passing(error: MemorydError) -> bool:
+    """Whether the same call may succeed a little later without anybody doing anything."""
+    return is_outage(error) or isinstance(error, DeadlineExceeded)
+
+
 class Held:
     """A call that makes an event and was not acknowledged yet.  ``after``: the event's seq, if it has one, is above that."""
 
@@ -119,8 +124,7 @@ class Line(Generic[A]):
                 self._link = self._connect(_PATIENCE)
             answer: A = self._link.call(item.method, item.arguments, lambda: until, **item.common())
         except DeadlineExceeded:
-            self._drop_link()  # its late answer would be taken for another's
-            return None
+            return None  # a late answer is passed over
         except MemorydError as error:
             if not is_outage(error):
                 raise
@@ -204,19 +208,19 @@ class Line(Generic[A]):
         """One window: sent in one go, answered one by one."""
         with self._lock:
             items = [item for _, item in zip(range(_WINDOW), self._held.values(), strict=False)]
-        until = time.monotonic() + _ANSWER
+        until = time.monotonic() + AWAY
         sent = {}
         for item in items:
             try:
                 sent[link.start(item.method, item.arguments, until, **item.common())] = item
             except MemorydError as error:
-                if is_outage(error) or isinstance(error, DeadlineExceeded):
+                if _is_passing(error):
                     raise
                 self.settle_as(item, error)  # too large, or nested too deeply
         while sent:
             for answer in link.answers(until):
                 item_sent = sent.pop(answer.id, None) if answer.id is not None else None
-                if answer.error is not None and is_outage(answer.error):
+                if answer.error is not None and _is_passing(answer.error):
                     raise answer.error
                 if item_sent is not None:
                     self.settle_as(item_sent, answer.error if answer.error is not None else answer.value)

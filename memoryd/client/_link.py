@@ -90,7 +90,7 @@ class Link:
     ) -> Any:
         """The result of one call, before ``until()`` of ``time.monotonic``.
 
-        Raises what the method raises, :class:`ConnectionLost`, and :class:`DeadlineExceeded` (the link is of no use after these two).
+        Raises what the method raises, :class:`ConnectionLost`, and :class:`DeadlineExceeded`; an answer that comes later is passed over.
         """
         id = self.start(method, arguments, until(), **common)
         while True:
@@ -134,6 +134,7 @@ class Link:
             self._socket.settimeout(_left(until))
             self._socket.sendall(frame)
         except OSError as error:
+            self.close()  # half a frame may be on its way
             raise _lost(error) from error
 
     def close(self) -> None:
