@@ -11,8 +11,9 @@ import attrs
 from memoryd.core import Config, Value
 from memoryd.errors import StoreCorrupt
 from memoryd.journal import Journal, Limits
+from memoryd.maintain._identity import read_log_place
 from memoryd.maintain._profiles import fallback_of
-from memoryd.store import ProfileStore, is_lost, snapshot, write_private
+from memoryd.store import ProfileStore, check_not_lost, snapshot, write_private
 
 __all__ = ["Snapshot", "take_snapshot"]
 
@@ -38,7 +39,9 @@ def take_snapshot(profile: ProfileStore, config: Config, into: Path, told: Told)
     warnings: list[str] = []
     copier = _Copier(profile, into, told)
     log = profile.directory / "log.db"
-    journal = Journal(profile, Limits()) if log.exists() or is_lost(log) else None
+    for path in (log, profile.directory / "archive.db"):
+        check_not_lost(path)
+    journal = Journal(profile, Limits()) if log.exists() else None
     try:
         if journal is not None:
             journal.ingest_spool()
@@ -61,8 +64,6 @@ def take_snapshot(profile: ProfileStore, config: Config, into: Path, told: Told)
 
 
 def _told(into: Path, warnings: tuple[str, ...]) -> Snapshot:
-    from memoryd.maintain._identity import read_log_place
-
     epoch, head = read_log_place(into / "log.db")
     return Snapshot(epoch, head, warnings)
 

@@ -19,6 +19,7 @@ from memoryd.core import (
     check_name,
     check_text,
     current_scope,
+    fence_marker,
     given_event,
     keyed,
     new_event_id,
@@ -88,7 +89,7 @@ class Ingest:
 
     def __init__(self, kernel: Kernel, marker: str) -> None:
         self._kernel = kernel
-        self._marker = marker
+        self._markers = (marker, *map(fence_marker, kernel.profile.earlier))  # a block may be older than the key
         self._null = kernel.is_null
         self._stage = kernel.stages["append"]
         self._once = Once()
@@ -113,11 +114,15 @@ class Ingest:
         off = self._off(scope)
         if off is not None:
             return off
-        if self._marker in said or self._marker in answered:
-            said, answered = strip_echo(said, self._marker), strip_echo(answered, self._marker)
-            if not said and not answered:
-                return _OFF_ECHO
+        said, answered = self._without_echo(said), self._without_echo(answered)
+        if not said and not answered:
+            return _OFF_ECHO
         return self.append(Turn(new_event_id(), scope, at, said, answered, turn_id, ids, parts), key)
+
+    def _without_echo(self, text: str) -> str:
+        for marker in self._markers:
+            text = strip_echo(text, marker)
+        return text
 
     def _turn_key(self, scope: Scope, turn_id: str) -> bytes:
         """After a change of the profile's key, a turn that was forgotten is still known by what the earlier key made."""
@@ -135,7 +140,7 @@ class Ingest:
         scope = self.scope()
         scope.need_user()
         at = event_time(created_at, self._kernel.clock())
-        text = strip_echo(_turn_text("value", value), self._marker)
+        text = self._without_echo(_turn_text("value", value))
         kind = (metadata or {}).get("type", "preference") if isinstance(metadata, Mapping) else "preference"
         event = MemoryWrite(new_event_id(), scope, at, check_name("key", key), text, check_name("metadata.type", kind), metadata)
         return self._off(scope) or self.append(event)

@@ -14,6 +14,7 @@ from memoryd.store._errors import os_errors as os_errors
 from memoryd.store._filesystem import file_system_type as file_system_type
 from memoryd.store._filesystem import is_remote as is_remote
 from memoryd.store._filesystem import require_platform as require_platform
+from memoryd.store._known import check_not_lost as check_not_lost
 from memoryd.store._known import is_lost as is_lost
 from memoryd.store._known import known_stores as known_stores
 from memoryd.store._known import note_store as note_store

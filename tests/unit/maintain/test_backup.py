@@ -18,7 +18,7 @@ import trio
 
 import memoryd
 from memoryd.core import Cursor
-from memoryd.errors import InvalidInput, MemorydError, StoreCorrupt, StoreFull, StoreLocked, StoreTooNew
+from memoryd.errors import InvalidInput, MemorydError, StoreBroken, StoreCorrupt, StoreFull, StoreLocked, StoreTooNew
 from memoryd.journal import Journal, Limits, Outbox
 from memoryd.maintain import back_up, create_profile, profile_names, read_manifest, restore
 from memoryd.store import check_store, open_profile, profile_directory
@@ -151,6 +151,13 @@ def damage(path: Path) -> None:
         for at in range(3 * 4096, size, 4096):
             stream.seek(at)
             stream.write(os.urandom(64))
+
+
+@pytest.mark.parametrize("name", ["log.db", "archive.db"])
+def test_a_store_that_is_gone_is_not_left_out_without_a_word(filled: Path, file: Path, name: str) -> None:
+    (profile_directory(filled, "default") / name).unlink()
+    with pytest.raises(StoreBroken, match="memoryd repair"):
+        back_up(filled, "default", QUIET, file)
 
 
 def test_a_forget_names_the_backup(filled: Path, file: Path) -> None:

@@ -136,6 +136,24 @@ def test_a_new_key_keeps_what_is_forgotten_and_what_is_private(filled: Path, tim
     assert not holds(after.directory, "xyzzy")
 
 
+def test_what_was_recalled_under_the_old_key_is_not_stored_under_the_new_one(filled: Path) -> None:
+    async def recalled(rt: memoryd.Runtime) -> str:
+        return (await rt.prefetch("zebra turn")).text
+
+    block = with_runtime(filled, recalled)
+    assert "zebra" in block
+    rekey_profile(filled, "default", QUIET)
+    assert with_runtime(filled, echo(block)) == ("off", "echo")
+
+
+def echo(block: str) -> Any:
+    async def work(rt: memoryd.Runtime) -> tuple[str, str]:
+        accepted = rt.sync_turn(block, block)
+        return accepted.state, accepted.reason
+
+    return work
+
+
 def test_a_second_archive_is_rekeyed_with_its_profile(filled: Path, tmp_path: Path) -> None:
     second = tmp_path / "second"
     config = attrs.evolve(QUIET, gate=attrs.evolve(QUIET.gate, fallback_dir=str(second)))
