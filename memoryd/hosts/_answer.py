@@ -16,7 +16,7 @@ from memoryd.hosts._call import Call, understood, why_unrecorded
 from memoryd.hosts._capsule import capsule
 from memoryd.hosts._dialect import SILENT, find_dialect, refused_blindly
 from memoryd.hosts._gate import answer_gate, archive_quietly
-from memoryd.hosts._record import NotRecorded, note_session, record_others, record_turns
+from memoryd.hosts._record import NotRecorded, note_session, record_others, record_turns, size_of
 from memoryd.hosts._shelves import Shelves
 from memoryd.hosts._spool import spool_allowed
 from memoryd.hosts._state import States
@@ -32,11 +32,15 @@ OpenProfile: TypeAlias = Callable[[Path | None, str], AbstractAsyncContextManage
 
 GATE_S = 13.0  # the hook program waits 14, then runs a gate of its own
 PROMPT_S = 0.12
+LARGEST = 256 << 20  # bytes of a transcript: the gate holds all of it in memory
 _SHELVES = Shelves()  # of this process: whoever answers hooks does so for all of its life
 
 
 async def answer_hook(call: HookCall, open_profile: OpenProfile) -> HookReply:
-    """The answer for the host.  A gate is decided with the local disk alone; what else fails is spooled, and the reply is silent."""
+    """The answer for the host.  A gate is decided with the local disk alone; what else fails is spooled, and the reply is silent.
+
+    Raises :class:`~memoryd.errors.InvalidInput` for a gate that is none of this process's work: the hook program then asks one of its own.
+    """
     try:
         dialect = find_dialect(call.host)
     except InvalidInput as error:
@@ -47,6 +51,8 @@ async def answer_hook(call: HookCall, open_profile: OpenProfile) -> HookReply:
 async def answer_call(call: Call, open_profile: OpenProfile) -> HookReply:
     """As :func:`answer_hook`, for a call that is understood."""
     if call.heard.kind == "gate":
+        if size_of(call.heard.transcript or "") > LARGEST:
+            raise InvalidInput("transcript", "is too large for the memory that others share; the gate of the hook's own takes it")
         return await trio.to_thread.run_sync(answer_gate, call, _SHELVES, GATE_S)
     if call.heard.problem or call.heard.kind == "other":
         return SILENT

@@ -19,7 +19,7 @@ from memoryd.hosts._turns import Said, take_turns
 from memoryd.runtime import Runtime
 from memoryd.store import open_profile
 
-__all__ = ["NotRecorded", "note_session", "record_others", "record_turns"]
+__all__ = ["NotRecorded", "note_session", "record_others", "record_turns", "size_of"]
 
 PATIENCE_S = 5.0
 LONGEST_S = 30.0
@@ -41,7 +41,7 @@ def record_turns(runtime: Runtime, call: Call, *, settled: bool) -> None:
         return
     states, name = States(open_profile(runtime.home, runtime.profile), call.host), _name(heard)
     recording = _Recording(runtime, call)
-    end = _size(heard.transcript)
+    end = size_of(heard.transcript)
     with states.taking(name, PATIENCE_S):
         place = take_turns(
             call.dialect, heard.transcript, states.place(name), recording.record, states.digest, settled=settled, said=heard.said,
@@ -65,7 +65,7 @@ def record_others(runtime: Runtime, call: Call) -> None:
     """Record what other sessions of the host have said since they were last read: their last events may never have been told."""
     states = States(open_profile(runtime.home, runtime.profile), call.host)
     for known in states.sessions():
-        if known.transcript == call.heard.transcript or _size(known.transcript) <= known.end:
+        if known.transcript == call.heard.transcript or size_of(known.transcript) <= known.end:
             continue
         heard = Heard(kind="turn", session=known.session, transcript=known.transcript, cwd=known.cwd, agent=known.agent)
         environment = {**call.environment, "MEMORYD_USER": known.user}
@@ -84,7 +84,8 @@ def _known(call: Call) -> Known:
     return Known(session=heard.session, transcript=heard.transcript or "", cwd=call.cwd, user=call.user, agent=heard.agent)
 
 
-def _size(path: str) -> int:
+def size_of(path: str) -> int:
+    """Bytes of the file; 0 where there is none."""
     with suppress(OSError, ValueError):
         return os.stat(path).st_size
     return 0

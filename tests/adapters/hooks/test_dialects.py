@@ -14,7 +14,7 @@ from memoryd.wire import HookReply
 from tests.adapters.hooks.archive import Archive
 from tests.adapters.hooks.driver import FIXTURES, ClaudeHost, CodexHost, Host, patient
 from tests.adapters.hooks.test_sessions import turns_of
-from tests.daemon.harness import Daemon
+from tests.daemon.harness import Daemon, until
 
 Memoryd = Callable[..., Any]
 PAYLOADS = sorted(FIXTURES.glob("*/*.json"))
@@ -199,6 +199,17 @@ def test_nothing_of_what_is_kept_out_is_written_anywhere(
     memoryd("recall", "zebra")
     assert written(room / "home", words.encode()) == []
     assert archive.list() == []
+
+
+def test_what_is_not_kept_out_is_spooled_although_something_else_is(room: Path, memoryd: Memoryd) -> None:
+    host = ClaudeHost(room)
+    (room / "home").mkdir()
+    (room / "home/memoryd.toml").write_text('[capture]\nexclude = ["elsewhere"]\n')
+    host.turn("Where is the zebra?", "In the attic.")
+    assert all(done.silent for _, done in host.hooks)
+    spool = room / "home/hooks.spool"
+    until(lambda: spool.exists() and spool.read_bytes().count(b"last_assistant_message") == 1)
+    assert [turn["user"] for turn in turns_of(memoryd)] == ["Where is the zebra?"]
 
 
 def test_what_was_said_in_a_pause_is_passed_over_for_ever(room: Path, memoryd: Memoryd, archive: Archive) -> None:

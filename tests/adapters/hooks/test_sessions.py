@@ -10,10 +10,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+from memoryd.errors import InvalidInput
+from memoryd.hosts import _answer
+from memoryd.wire import HookCall
 from tests.adapters.hooks.archive import Archive
 from tests.adapters.hooks.driver import ClaudeHost, CodexHost, Host, patient, read_only
 from tests.daemon.harness import Daemon, until
@@ -185,6 +188,22 @@ def test_a_daemon_that_is_gone_or_hangs_takes_the_payloads_in_when_it_is_back(ro
             daemon.start()
         until(lambda: not (room / "home/hooks.spool").exists() and not list((room / "home").glob("hooks.taking*")))
     assert [(turn["user"], turn["assistant"]) for turn in turns_of(memoryd)] == host.said
+
+
+async def test_a_transcript_that_is_too_large_for_the_daemon_is_left_to_the_hook_s_own_gate(
+    room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a reply the hook program does what it does without a daemon."""
+    monkeypatch.setattr(_answer, "LARGEST", 10)
+    host = ClaudeHost(room)
+    host.write_user("Keep this")
+    given = {"session_id": "s-1", "transcript_path": str(host.transcript), "trigger": "auto"}
+
+    def opened(home: Path | None, profile: str) -> NoReturn:
+        raise AssertionError("a gate needs no runtime")
+
+    with pytest.raises(InvalidInput, match="too large"):
+        await _answer.answer_hook(HookCall("claude", "PreCompact", "/", {}, json.dumps(given).encode()), opened)
 
 
 def test_the_gate_waits_for_no_daemon_that_closes_or_lies(room: Path, memoryd: Memoryd) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -232,3 +234,23 @@ def test_however_a_session_is_cut_into_events_it_is_recorded_whole_and_once(tmp_
     session.take()
     told = " ".join(f"{one} {two}" for one, two in session.turns).split()
     assert sorted(told) == sorted(words), "every word once"
+
+
+@pytest.mark.soak
+def test_a_transcript_of_a_gigabyte_is_read_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    output = {"type": "user", "message": {"role": "user", "content": [{"type": "tool_result", "content": "x" * 250_000}]}}
+    with path.open("w") as stream:
+        for number in range(4200):
+            for row in (user(f"u-{number}", f"request {number}"), output, answer(f"a-{number}", f"answer {number}")):
+                stream.write(json.dumps(row) + "\n")
+    assert path.stat().st_size > 1_000_000_000
+    program = (
+        "import resource, sys; from memoryd.hosts import find_dialect, turns_in; "
+        "print(sum(1 for _ in turns_in(find_dialect('claude'), sys.argv[1], lambda record: None)), "
+        "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, check=True, text=True)
+    turns, kilobytes = map(int, done.stdout.split())
+    assert turns == 4200
+    assert kilobytes < 150_000
