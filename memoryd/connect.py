@@ -171,6 +171,7 @@ class _Lasting(Client):
     # -- plain calls ------------------------------------------------------------------------------------------------------------
 
     def _accept(self, method: str, arguments: Mapping[str, Any]) -> Accepted:
+        self._scope()
         while True:
             accepted = self._accept_here(method, arguments)
             if accepted is not None:

@@ -35,7 +35,7 @@ from memoryd.core import (
     Stored,
     Verification,
 )
-from memoryd.errors import ClosedError, DaemonError, DeadlineExceeded, NotDurable
+from memoryd.errors import ClosedError, DaemonError, DeadlineExceeded, ForkedError, NotDurable
 from memoryd.settings import load_config, resolve_home, resolve_socket
 
 if TYPE_CHECKING:
@@ -150,6 +150,9 @@ class Client:
         return self._line.accept(method, arguments, self._scope())
 
     def _scope(self) -> dict[str, Any]:
+        """What goes with every call; a forked child, which shares the parent's connections, gets no further than here."""
+        if os.getpid() != self._pid:
+            raise ForkedError("this client was opened before a fork: open one in the child")
         return scope_now({})
 
     # -- plain ----------------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from memoryd.errors import (
     ConnectionLost,
     DaemonUnavailable,
     DeadlineExceeded,
+    ForkedError,
     InvalidInput,
     JournalUnavailable,
     MemorydError,
@@ -412,6 +413,26 @@ def test_a_forked_child_has_connections_of_its_own(daemon: Daemon) -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert memory.list_keys() == []
     assert sorted(logged(daemon.home, "forked").values()) == ["before", "child", "parent"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+async def test_a_trio_client_is_not_used_after_a_fork(daemon: Daemon) -> None:
+    async with client_of(daemon, "forked trio") as rt:
+        with memoryd.scope(user="ada", session="s"):
+            await settled(rt, rt.sync_turn("before", "ok"))
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    rt.sync_turn("child", "ok")
+                except ForkedError:
+                    code = 0
+                finally:
+                    os._exit(code)
+            _, status = await trio.to_thread.run_sync(os.waitpid, child, 0)
+            assert os.waitstatus_to_exitcode(status) == 0
+            assert (await settled(rt, rt.sync_turn("after", "ok"))).state == "journaled"
+    assert list(logged(daemon.home, "forked trio").values()) == ["before", "after"]
 
 
 def test_a_host_list_of_messages_travels_as_its_last_turn() -> None:
