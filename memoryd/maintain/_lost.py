@@ -73,12 +73,13 @@ def _from_stores(directory: Path, name: str) -> tuple[str, str]:
     return "", ""
 
 
-def renew_lost_key(profile: ProfileStore) -> None:
+def renew_lost_key(profile: ProfileStore, second: Path | None) -> None:
     """Make every digest anew under the key of ``profile``, then write the key: until then it counts as lost, and this may be repeated."""
-    if (profile.directory / "archive.db").exists():
-        (profile.directory / "profile.key").touch(0o600)
-        with Archive.open(profile) as archive:
-            archive.rekey(profile)
+    (profile.directory / "profile.key").touch(0o600)  # the mode of what is opened
+    for directory in (profile.directory, second):
+        if directory is not None and (directory / "archive.db").exists():
+            with Archive.open(profile, directory=directory) as archive:
+                archive.rekey(profile)
     if (profile.directory / "log.db").exists():
         rekey_log(profile)
     write_private(profile.directory / "profile.key", profile.key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -80,8 +80,12 @@ def repair(
         finish_moves(directory.parent)
     if not directory.is_dir():
         raise InvalidInput("profile", f"there is no profile {name!r}; `memoryd profiles list` shows those there are")
-    with nullcontext() if dry_run else alone(directory):
-        return _Repair(home, name, directory, config, dry_run, rebuild, on_progress).run()
+    second = fallback_of(config, name)
+    with ExitStack() as locks:
+        for place in (directory, second) if not dry_run else ():
+            if place is not None and place.is_dir():
+                locks.enter_context(alone(place))
+        return _Repair(home, name, directory, second, config, dry_run, rebuild, on_progress).run()
 
 
 @attrs.define(slots=True, eq=False, repr=False)
@@ -89,6 +93,7 @@ class _Repair:
     home: Path
     name: str
     directory: Path
+    second: Path | None
     config: Config
     dry_run: bool
     rebuild: bool
@@ -98,9 +103,10 @@ class _Repair:
     def run(self) -> Repaired:
         found = find_identity(self.directory, self.name, dry_run=self.dry_run)
         self.findings += [Finding(*problem) for problem in found.problems]
-        for number, name in enumerate(STORES):
-            self.told(number, len(STORES) + 1)
-            self._store(found, name)
+        paths = [self.directory / name for name in STORES] + ([self.second / "archive.db"] if self.second else [])
+        for number, path in enumerate(paths):
+            self.told(number, len(paths) + 1)
+            self._store(found, path)
         if found.profile is not None and not self.dry_run:
             self._finish(found)
         self._look_into_archives(found)
@@ -112,39 +118,45 @@ class _Repair:
         profile = found.profile
         assert profile is not None
         if found.key_lost:
-            renew_lost_key(profile)
+            renew_lost_key(profile, self.second)
         if any(finding.file.endswith(".db") for finding in self.findings):
             settle(self.home, self.name, self.config)
 
     # -- stores --------------------------------------------------------------------------------------------------------------
 
-    def _store(self, found: Found, name: str) -> None:
-        path = self.directory / name
+    def _store(self, found: Found, path: Path) -> None:
         if is_lost(path):
             self._begin_anew(found, path)
             return
         problem = _problem_of(path)
-        if name == "memory.db" and (problem or (self.rebuild and path.exists())):
+        if path.name == "memory.db" and (problem or (self.rebuild and path.exists())):
             self._put_aside(path, problem or "it was to be rebuilt", "made anew from the log")
         elif problem:
             self._salvage(found, path, problem)
+
+    def _label(self, path: Path) -> str:
+        return path.name if path.parent == self.directory else str(path)
+
+    def _beside(self, path: Path) -> Path:
+        """Where to make what one rename puts in the place of ``path``: the second archive may be on another disk."""
+        return self.home.absolute() if path.parent == self.directory else path.parent.parent
 
     def _begin_anew(self, found: Found, path: Path) -> None:
         problem = "it is empty" if path.exists() else "it is gone"
         kept = ""
         if not self.dry_run and found.profile is not None:
-            with staging(self.home.absolute()) as stage:
+            with staging(self._beside(path)) as stage:
                 made = _made_in(found.profile, stage)
                 make_store(made, path.name)
                 kept = self._swap(stage / path.name, path)
             note_store(path, anew=True)
-        self.findings.append(Finding(path.name, problem, "begun anew, empty; a backup has what was in it", lost=True, kept=kept))
+        self.findings.append(Finding(self._label(path), problem, "begun anew, empty; a backup has what was in it", lost=True, kept=kept))
 
     def _salvage(self, found: Found, path: Path, problem: str) -> None:
         if self.dry_run or found.profile is None:
-            self.findings.append(Finding(path.name, problem, "its readable rows are kept, the file is put aside", lost=True))
+            self.findings.append(Finding(self._label(path), problem, "its readable rows are kept, the file is put aside", lost=True))
             return
-        with staging(self.home.absolute()) as stage:
+        with staging(self._beside(path)) as stage:
             made = _made_in(found.profile, stage)
             rescued = salvage_store(made, path, stage)
             filled = mend_log(stage / path.name) if path.name == "log.db" else 0
@@ -152,15 +164,15 @@ class _Repair:
         lost = f", {filled} could not be read" if filled else ""
         gaps = f"; {rescued.gaps} places in the file are damaged" if rescued.gaps else ""
         remedy = f"{rescued.rows} rows were kept{lost}{gaps}"
-        self.findings.append(Finding(path.name, problem, remedy, lost=bool(filled or rescued.gaps), kept=kept))
+        self.findings.append(Finding(self._label(path), problem, remedy, lost=bool(filled or rescued.gaps), kept=kept))
 
     def _put_aside(self, path: Path, problem: str, remedy: str) -> None:
         kept = "" if self.dry_run else self._swap(None, path)
-        self.findings.append(Finding(path.name, problem, remedy, kept=kept))
+        self.findings.append(Finding(self._label(path), problem, remedy, kept=kept))
 
     def _swap(self, fresh: Path | None, path: Path) -> str:
         """Put ``path`` aside and ``fresh`` in its place, in one step; where the old one is now."""
-        aside = self.directory / "quarantine"
+        aside = path.parent / "quarantine"
         private_directory(aside)
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
         kept = aside / f"{path.name}.{stamp}"
@@ -172,14 +184,13 @@ class _Repair:
     # -- archives ------------------------------------------------------------------------------------------------------------
 
     def _look_into_archives(self, found: Found) -> None:
-        if found.profile is None or (self.dry_run and any(finding.file == "archive.db" for finding in self.findings)):
+        if found.profile is None or found.key_lost:
             return
-        if not found.key_lost and (self.directory / "archive.db").exists():
-            self._verify(found.profile, self.directory)
-        second = fallback_of(self.config, self.name)
-        if second is not None and (problem := _problem_of(second / "archive.db")):
-            remedy = f"not repaired: move {second / 'archive.db'} away, and a new one is begun"
-            self.findings.append(Finding(str(second / "archive.db"), problem, remedy, lost=True))
+        for directory in (self.directory, *((self.second,) if self.second is not None else ())):
+            path = directory / "archive.db"
+            damaged = self.dry_run and any(finding.file == self._label(path) for finding in self.findings)
+            if path.exists() and not damaged:
+                self._verify(found.profile, directory)
 
     def _verify(self, profile: ProfileStore, directory: Path) -> None:
         with Archive.open(profile, directory=directory) as archive:
@@ -189,7 +200,8 @@ class _Repair:
         if corrupt:
             names = ", ".join(id[:12] for id in corrupt[:5]) + (", ..." if len(corrupt) > 5 else "")
             remedy = "all others are whole; a backup has them, and the next checkpoint of such a session is stored whole again"
-            self.findings.append(Finding("archive.db", f"{len(corrupt)} checkpoints are damaged: {names}", remedy, lost=True))
+            label = self._label(directory / "archive.db")
+            self.findings.append(Finding(label, f"{len(corrupt)} checkpoints are damaged: {names}", remedy, lost=True))
 
 
 def _made_in(profile: ProfileStore, stage: Path) -> ProfileStore:

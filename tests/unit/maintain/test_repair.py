@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import attrs
 import pytest
 
 import memoryd
@@ -16,7 +17,7 @@ from memoryd.core import Entry, Erased, Turn, canonical_bytes
 from memoryd.errors import CheckpointBlocked, InvalidInput, MemorydError, ProfileMismatch, StoreLocked
 from memoryd.journal import Journal, Limits
 from memoryd.maintain import Repaired, create_profile, repair
-from memoryd.store import check_store, open_profile, profile_directory
+from memoryd.store import check_store, note_store, open_profile, profile_directory
 from tests.unit.maintain.home import QUIET, TALK, fill, turns, with_runtime
 
 PAGE = 4096
@@ -299,3 +300,20 @@ def test_what_repair_does_not_touch(home: Path) -> None:
         assert rt.sync_turn("it goes on", "ok").state == "journaled"
 
     with_runtime(home, work)
+
+
+@pytest.mark.parametrize("damage", [lambda path: noise(path, 1, 5), lambda path: path.unlink(), lambda path: path.write_bytes(b"")])
+def test_a_second_archive_is_mended_like_the_first(home: Path, tmp_path: Path, damage: Callable[[Path], Any]) -> None:
+    config = attrs.evolve(QUIET, gate=attrs.evolve(QUIET.gate, fallback_dir=str(tmp_path / "other disk")))
+    second = tmp_path / "other disk" / profile_directory(home, "default").name
+    second.mkdir(parents=True)
+    shutil.copy(profile_directory(home, "default") / "archive.db", second)
+    note_store(second / "archive.db")
+    damage(second / "archive.db")
+    assert not repair(home, "default", config, dry_run=True).whole
+    found = repair(home, "default", config).findings
+    assert {finding.file for finding in found} == {str(second / "archive.db")}
+    assert all(Path(finding.kept).parent == second / "quarantine" for finding in found if finding.kept)
+    assert check_store(second / "archive.db") == ""
+    assert [path.name for path in (tmp_path / "other disk").iterdir()] == [second.name]
+    assert {finding.problem.partition(" ")[2][:11] for finding in repair(home, "default", config).findings} <= {"checkpoints"}
