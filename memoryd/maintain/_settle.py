@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import attrs
 import trio
 
 from memoryd.core import Config, build_config
 from memoryd.runtime import open_runtime
+from memoryd.store import profile_directory
 
 __all__ = ["settle"]
 
@@ -21,6 +21,8 @@ def settle(home: Path, profile: str, config: Config, second: Path | None = None)
 
     ``second`` is where its second archive is, as ``gate.fallback_dir`` would name it.
     """
+    if not (profile_directory(home, profile) / "log.db").exists():
+        return ()  # capture is off in it: there is nothing to project
     own = build_config({
         "backend": "local", "language": config.language, "store.free_floor": 0, "logging.level": "off",
         "gate.fallback_dir": str(second or ""),
@@ -29,7 +31,7 @@ def settle(home: Path, profile: str, config: Config, second: Path | None = None)
 
 
 async def _settle(home: Path, profile: str, config: Config) -> tuple[str, ...]:
-    async with open_runtime(home, profile, attrs.evolve(config)) as runtime:
+    async with open_runtime(home, profile, config) as runtime:
         await runtime.catch_up(_CATCH_UP)
         with trio.move_on_after(_PATIENCE):
             while (found := (await runtime.status()).log) is not None and found.erasing:

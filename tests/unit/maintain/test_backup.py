@@ -432,4 +432,5 @@ def test_a_home_without_a_log_is_backed_up(home: Path, file: Path) -> None:
     done = back_up(home, "default", QUIET, file)
     assert (done.events, "log.db" in done.files) == (0, False)
     bring_back(home, file)
+    assert not (profile_directory(home, "default") / "log.db").exists()
     with_runtime(home, fill)
