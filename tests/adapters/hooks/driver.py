@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,6 +63,7 @@ class Host:
         self.env = {**os.environ, **(env or {})}
         self.python = sys.executable
         self.hook = HOOK
+        self.installed: dict[str, str] = {}
         self.before: Callable[[], None] | None = None
         self.count = 0
         self.hooks: list[tuple[str, Done]] = []
@@ -72,6 +74,10 @@ class Host:
         """The exact command, with the payload on standard input."""
         data = given if isinstance(given, bytes) else json.dumps(given).encode()
         command = [self.python, "-I", "-S", str(self.hook), self.name, event]
+        if self.installed:
+            if event not in self.installed:
+                return Done(0, b"", b"")
+            command = ["sh", "-c", self.installed[event]]
         begun = time.monotonic()
         done = subprocess.run(
             command, input=data, capture_output=True, timeout=HOST_TIMEOUT, cwd=self.cwd, env=self.env, check=False,
@@ -102,6 +108,13 @@ class Host:
         self.said.append((user, assistant))
         self.tell("Stop", last_assistant_message=assistant)
 
+    def use_settings(self, home: Path) -> None:
+        """From now on the commands that ``memoryd install`` has put into the settings below ``home``."""
+        raise NotImplementedError
+
+    def _take(self, hooks: Mapping[str, Any]) -> None:
+        self.installed = {event: group["hooks"][0]["command"] for event, (group,) in hooks.items()}
+
     def write_user(self, text: str) -> None:
         raise NotImplementedError
 
@@ -112,6 +125,9 @@ class Host:
 class ClaudeHost(Host):
     name, version = "claude", "2.1.332"
     on_failure_block = False
+
+    def use_settings(self, home: Path) -> None:
+        self._take(json.loads((home / ".claude/settings.json").read_text())["hooks"])
 
     def _line(self, kind: str, **more: Any) -> dict[str, Any]:
         number = self.next()
@@ -162,6 +178,9 @@ class ClaudeHost(Host):
 
 class CodexHost(Host):
     name, version = "codex", "0.171.0"
+
+    def use_settings(self, home: Path) -> None:
+        self._take(tomllib.loads((home / ".codex/config.toml").read_text())["hooks"])
 
     def _line(self, kind: str, body: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         number = self.next()

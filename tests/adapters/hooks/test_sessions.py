@@ -57,8 +57,14 @@ def check_archive(memoryd: Memoryd, archive: Archive, found: list[tuple[bool, by
 
 
 @pytest.mark.parametrize("kind", [ClaudeHost, CodexHost])
-def test_sixty_turns_and_three_compactions_without_a_daemon(room: Path, memoryd: Memoryd, archive: Archive, kind: type[Host]) -> None:
+def test_sixty_turns_and_three_compactions_without_a_daemon(
+    room: Path, memoryd: Memoryd, archive: Archive, monkeypatch: pytest.MonkeyPatch, kind: type[Host]
+) -> None:
+    """With the very commands that an install has written."""
+    monkeypatch.setenv("HOME", str(room))
     host = kind(room)
+    memoryd("install", "claude-code" if kind is ClaudeHost else "codex")
+    host.use_settings(room)
     host.tell("SessionStart", "SessionStart-resume")
     found = sixty_turns(host, room)
     host.tell("SessionEnd", "SessionEnd" if kind is CodexHost else "SessionEnd-other")
