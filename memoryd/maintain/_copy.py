@@ -48,6 +48,7 @@ def copy_profile(home: Path, old: str, new: str, config: Config, on_progress: To
         fresh = renew_key(stage, new)
         if second is not None:
             warnings += (f"the second archive of {old!r} was not copied",)
+        carry_over(profile.directory, draft, configuration=False)
         absent(home, new)
         put(draft, directory)
     return Copied(new, str(directory), fresh.instance, events, warnings=warnings)

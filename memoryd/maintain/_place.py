@@ -12,12 +12,12 @@ from memoryd.store import fsync_directory, move_all, os_errors, private_director
 
 __all__ = ["beside", "carry_over", "put", "take_second"]
 
-KEPT = ("memoryd.toml", "exports.json", "backups.json")
+CONFIGURATION, WRITTEN = "memoryd.toml", ("exports.json", "backups.json")
 
 
-def carry_over(directory: Path, draft: Path) -> None:
-    """Configuration is of this machine, and no part of a copy; so is what was written where."""
-    for name in KEPT:
+def carry_over(directory: Path, draft: Path, *, configuration: bool = True) -> None:
+    """What is of this machine, and no part of a snapshot: where exports and backups were written, and the configuration."""
+    for name in (*WRITTEN, *((CONFIGURATION,) if configuration else ())):
         if (directory / name).is_file():
             with os_errors(directory / name):
                 shutil.copyfile(directory / name, draft / name)

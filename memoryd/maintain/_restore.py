@@ -18,6 +18,7 @@ from memoryd.maintain._profiles import fallback_of, is_there
 from memoryd.maintain._rekey import renew_key
 from memoryd.maintain._settle import settle
 from memoryd.maintain._staging import aside, staging
+from memoryd.runtime import note_backup
 from memoryd.store import (
     ProfileStore,
     alone,
@@ -74,7 +75,7 @@ def restore(
         warnings += settle(stage, name, config, second)
         if name != manifest.name:
             renew_key(stage, name, second)
-        kept = _place(home, name, draft)
+        kept = _place(home, name, draft, source)
         warnings += _put_second(second, config, name)
     return RestoredProfile(
         name, str(profile_directory(home, name)), manifest.name, manifest.created, manifest.head, done, str(kept or ""), tuple(warnings)
@@ -117,10 +118,11 @@ def _forget_again(stage: Path, name: str, manifest: Manifest, knows: ProfileStor
     return apply_forgets(open_profile(stage, name), forgets, manifest.epoch)
 
 
-def _place(home: Path, name: str, draft: Path) -> Path | None:
-    """Put the draft where the profile belongs; where the one before is now."""
+def _place(home: Path, name: str, draft: Path, source: Path) -> Path | None:
+    """Put the draft where the profile belongs; where the one before is now.  A later forget names the backup that it came from."""
     directory = profile_directory(home, name).absolute()
     carry_over(directory, draft)
+    note_backup(draft, source.resolve())
     kept = aside(directory) if directory.exists() else None
     put(draft, directory, [(directory, kept)] if kept is not None else [])
     return kept

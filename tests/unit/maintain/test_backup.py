@@ -224,6 +224,11 @@ def test_a_restore_on_a_fresh_machine(filled: Path, file: Path, tmp_path: Path) 
     assert done.kept == ""
     with_runtime(other, as_it_was)
 
+    async def forget(rt: memoryd.Runtime) -> tuple[str, ...]:
+        return (await rt.forget(key="pet")).warnings
+
+    assert with_runtime(other, forget)[0].startswith(str(file)), "it came from there"
+
 
 async def forget_some(rt: memoryd.Runtime) -> None:
     rt.sync_turn("after the backup", "ok")
