@@ -54,6 +54,13 @@ def own(tmp_path: Path) -> Iterator[Daemon]:
         yield found
 
 
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon that stands still is not waited for as long as one that may only be slow."""
+    monkeypatch.setattr("memoryd.client._attempts._SLACK", 0.3)
+    monkeypatch.setattr("memoryd.client._line._ASKED", 0.3)
+
+
 def client_of(daemon: Daemon, profile: str = "default") -> Client:
     return Client(daemon.home, profile, socket=daemon.path)
 
@@ -286,7 +293,7 @@ async def killed_again_and_again(own: Daemon, total: int, stores: int) -> None:
     assert list(found) == [one.event_id for one in settled]
 
 
-async def test_a_daemon_that_stands_still(own: Daemon) -> None:
+async def test_a_daemon_that_stands_still(own: Daemon, brief: None) -> None:
     async with client_of(own) as rt:
         with memoryd.scope(user="ada", session="s"):
             rt.sync_turn("one", "ok")
@@ -306,7 +313,7 @@ async def test_a_daemon_that_stands_still(own: Daemon) -> None:
     assert list(logged(own.home).values()) == ["one", *(f"held {n}" for n in range(50))]
 
 
-async def test_every_call_ends_while_the_daemon_stands_still(tmp_path: Path) -> None:
+async def test_every_call_ends_while_the_daemon_stands_still(tmp_path: Path, brief: None) -> None:
     names = sorted(set(CALLS) - {"last_flush"})
     ended: list[str] = []
 

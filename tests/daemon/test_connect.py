@@ -148,9 +148,10 @@ async def test_a_stopped_daemon_that_goes_on_doubles_nothing(tmp_path: Path, sho
     assert sorted(logged(daemon.home).values()) == [f"zebra {n}" for n in range(6)]
 
 
-async def test_a_daemon_that_stands_still_is_not_waited_for(tmp_path: Path) -> None:
+async def test_a_daemon_that_stands_still_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A recall comes late, a checkpoint inside its deadline: neither needs the daemon."""
-    deadlines = "[deadlines]\nrecall = 0.3\ncheckpoint = 4.0\n"
+    monkeypatch.setattr("memoryd.client._attempts._SLACK", 0.3)
+    deadlines = "[deadlines]\nrecall = 0.3\ncheckpoint = 2.0\n"
     with Daemon(tmp_path, config=QUIET + deadlines) as daemon, memoryd.scope(user="ada", session="s"):
         async with memoryd.connect(daemon.home, socket=daemon.path) as one, memoryd.connect(daemon.home, socket=daemon.path) as two:
             await one.settled(one.sync_turn("zebra", "ok"), 30)
