@@ -24,17 +24,17 @@ __all__ = ["Forgets", "apply_forgets", "read_forgets"]
 @attrs.frozen(slots=True, eq=False, repr=False)
 class Forgets(Value):
     """``events``: tombstones, each with the ids of what it means (empty ones for those that cannot be read) in the log's ``epoch``.
-    ``marks``: what stays erased in the archive."""
+    ``marks``: what stays erased in the archive.  ``keys`` are those that the profile has and had, the latest first."""
 
     events: tuple[tuple[Forget, tuple[bytes, ...]], ...] = ()
     epoch: str = ""
     marks: tuple[ErasedMark, ...] = ()
-    key: bytes = attrs.field(default=b"", repr=False)
+    keys: tuple[bytes, ...] = attrs.field(default=(), repr=False)
 
 
 def read_forgets(profile: ProfileStore, scratch: Path) -> tuple[Forgets, tuple[str, ...]]:
     """Every forget that ``profile`` knows, as far as it can be read, and what could not be.  ``scratch`` is an own directory."""
-    forgets, problems = Forgets(key=profile.key), []
+    forgets, problems = Forgets(keys=(profile.key, *profile.earlier)), []
     try:
         events, epoch = _events_of(profile, scratch)
         forgets = attrs.evolve(forgets, events=events, epoch=epoch)
@@ -95,8 +95,11 @@ def opened(profile: ProfileStore) -> Iterator[Journal]:
 def apply_forgets(profile: ProfileStore, forgets: Forgets, epoch: str) -> int:
     """Begin those forgets that ``profile`` does not have yet, and erase the archive; how many those were.
 
-    In a log that had the ``epoch`` of where they come from the same place means the same event, also one that could not be read there.
+    Those of another profile, which shares no key with this one, mean nothing here.  In a log that had the ``epoch`` of where they come
+    from the same place means the same event, also one that could not be read there.
     """
+    if not {profile.key, *profile.earlier} & set(forgets.keys):
+        return 0
     same = bool(epoch) and epoch == forgets.epoch
     done = 0
     if forgets.events and (profile.directory / "log.db").exists():
@@ -104,7 +107,7 @@ def apply_forgets(profile: ProfileStore, forgets: Forgets, epoch: str) -> int:
             intake = Intake(journal)
             done = sum(_forget(profile, journal, intake, *one, same=same) for one in forgets.events)
             intake.close()
-    if forgets.marks and forgets.key == profile.key and (profile.directory / "archive.db").exists():
+    if forgets.marks and forgets.keys[0] == profile.key and (profile.directory / "archive.db").exists():
         with Archive.open(profile) as archive:
             archive.erase_marked(forgets.marks)
     return done

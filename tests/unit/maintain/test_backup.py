@@ -20,7 +20,7 @@ import memoryd
 from memoryd.core import Cursor
 from memoryd.errors import InvalidInput, MemorydError, StoreBroken, StoreCorrupt, StoreFull, StoreLocked, StoreTooNew
 from memoryd.journal import Journal, Limits, Outbox
-from memoryd.maintain import back_up, create_profile, profile_names, read_manifest, restore
+from memoryd.maintain import back_up, create_profile, profile_names, read_manifest, rekey_profile, restore
 from memoryd.store import check_store, open_profile, profile_directory
 from memoryd.testing import CrashChild, Fault, FaultyVFS
 from tests.unit.maintain.home import QUIET, TALK, fill, holds, turns, with_runtime
@@ -280,6 +280,29 @@ def lose_a_page(path: Path) -> None:
     with open(path, "r+b") as stream:
         stream.seek(at)
         stream.write(os.urandom(64))
+
+
+def test_forgets_of_another_profile_mean_nothing(filled: Path, file: Path) -> None:
+    back_up(filled, "default", QUIET, file)
+    with_runtime(filled, fill, profile="other")
+
+    async def forget_the_session(rt: memoryd.Runtime) -> None:
+        await rt.forget(session="s1")
+
+    with_runtime(filled, forget_the_session, profile="other")
+    done = bring_back(filled, file, "other")
+    assert (done.forgets, done.warnings) == (0, ())
+    with_runtime(filled, as_it_was, profile="other")
+
+
+def test_forgets_of_after_a_new_key_are_done_again(filled: Path, file: Path) -> None:
+    with_runtime(filled, second_session, session="s2")
+    back_up(filled, "default", QUIET, file)
+    rekey_profile(filled, "default", QUIET)
+    with_runtime(filled, forget_some)
+    assert bring_back(filled, file).forgets == 3
+    with_runtime(filled, still_forgotten)
+    assert not holds(profile_directory(filled, "default"), "xyzzy")
 
 
 def test_a_forget_that_was_not_through_at_the_backup_goes_on(filled: Path, file: Path) -> None:
