@@ -32,6 +32,7 @@ OpenProfile: TypeAlias = Callable[[Path | None, str], AbstractAsyncContextManage
 
 GATE_S = 13.0  # the hook program waits 14, then runs a gate of its own
 PROMPT_S = 0.12
+MISSED = "missed-compaction"  # the trigger in the receipt
 LARGEST = 256 << 20  # bytes of a transcript: the gate holds all of it in memory
 _SHELVES = Shelves()  # of this process: whoever answers hooks does so for all of its life
 
@@ -81,17 +82,21 @@ async def _tell(runtime: Runtime, call: Call) -> HookReply:
             return SILENT
         case "start" if heard.why == "compact":
             return await _rebrief(runtime, call)
-        case "compacted":
-            await trio.to_thread.run_sync(archive_quietly, call, runtime.home, _SHELVES)
-            await trio.to_thread.run_sync(lambda: record_turns(runtime, call, settled=False))
-        case "end":
-            await trio.to_thread.run_sync(lambda: record_turns(runtime, call, settled=True))
-            await trio.to_thread.run_sync(archive_quietly, call, runtime.home, _SHELVES)
         case "start":
             await trio.to_thread.run_sync(_begin, runtime, call)
         case _:
-            await trio.to_thread.run_sync(lambda: record_turns(runtime, call, settled=True))
+            await trio.to_thread.run_sync(_go_on, runtime, call)
     return SILENT
+
+
+def _go_on(runtime: Runtime, call: Call) -> None:
+    """Record what is new; archive where the context was cut, or is about to be thrown away."""
+    kind = call.heard.kind
+    if kind == "compacted":
+        archive_quietly(call, runtime.home, _SHELVES, call.event)
+    missed = record_turns(runtime, call, settled=kind != "compacted")
+    if kind == "end" or missed:
+        archive_quietly(call, runtime.home, _SHELVES, MISSED if missed else call.event)
 
 
 def _note(runtime: Runtime, call: Call) -> None:
@@ -103,7 +108,7 @@ def _begin(runtime: Runtime, call: Call) -> None:
     """A session begins or goes on: this one's transcript may not be there yet, and those of others may have more than was told."""
     note_session(runtime, call)
     with suppress(InvalidInput):
-        record_turns(runtime, call, settled=True)
+        _go_on(runtime, call)
     record_others(runtime, call)
 
 

@@ -95,7 +95,7 @@ def _checkpoint(call: Call, gate: Gate, profile: ProfileStore, deadline: float) 
     return _archive(call, asked, States(profile, call.host))
 
 
-def archive_quietly(call: Call, home: Path, shelves: Shelves, deadline_s: float = DEADLINE_S) -> None:
+def archive_quietly(call: Call, home: Path, shelves: Shelves, trigger: str, deadline_s: float = DEADLINE_S) -> None:
     """Archive the transcript where nothing can be refused any more: after a compaction, at the end of a session.
 
     What the gate had missed is filled in; a failure leaves a receipt and stops nobody.  Raises
@@ -107,7 +107,7 @@ def archive_quietly(call: Call, home: Path, shelves: Shelves, deadline_s: float 
     here = attrs.evolve(call, environment={**call.environment, "MEMORYD_GATE": "warn"}, home_here=home)
     config = load_config(home, call.profile, environ=here.environ_here).config
     with _opened_gate(profile, config, here, shelves) as gate:
-        _archive(here, _Asked(gate, here, call.event, time.monotonic() + deadline_s), States(profile, call.host))
+        _archive(here, _Asked(gate, here, trigger, time.monotonic() + deadline_s), States(profile, call.host))
 
 
 class _Asked:
@@ -148,8 +148,9 @@ def _archive(call: Call, asked: _Asked, states: States) -> Receipt:
         states.put(session, Saved())  # it was let pass: the file as it is then counts from now on
         return receipt
     receipt = asked.checkpoint(rows, source=source)
-    if receipt.verdict == "archived" and not receipt.warning:
-        states.put(session, Saved(path=path, stamp=_parts(stamp), checkpoint=receipt.id if stamp.sure else ""))
+    if receipt.verdict == "archived":  # one with a warning is asked for again: in the second archive, or over the quota
+        known = receipt.id if stamp.sure and not receipt.warning else ""
+        states.put(session, Saved(path=path, stamp=_parts(stamp), checkpoint=known))
     return receipt
 
 

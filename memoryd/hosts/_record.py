@@ -30,20 +30,21 @@ class NotRecorded(Exception):
     """The log could not take everything now; what is left is read again from where it stopped."""
 
 
-def record_turns(runtime: Runtime, call: Call, *, settled: bool) -> None:
+def record_turns(runtime: Runtime, call: Call, *, settled: bool) -> bool:
     """Record what the transcript has that was not recorded yet; ``settled`` where the last answer is done.
 
+    True where it tells of a compaction that cut what no checkpoint has: the host did not ask the gate.
     Raises :class:`NotRecorded`, :class:`~memoryd.errors.StoreError`, and where the file cannot be read
     :class:`~memoryd.errors.InvalidInput`.
     """
     heard = call.heard
     if not heard.transcript or not heard.session:
-        return
+        return False
     states, name = States(open_profile(runtime.home, runtime.profile), call.host), _name(heard)
     recording = _Recording(runtime, call)
     end = size_of(heard.transcript)
     with states.taking(name, PATIENCE_S):
-        place = take_turns(
+        place, cut = take_turns(
             call.dialect, heard.transcript, states.place(name), recording.record, states.digest, settled=settled, said=heard.said,
             agent=heard.agent,
         )  # fmt: skip
@@ -51,6 +52,7 @@ def record_turns(runtime: Runtime, call: Call, *, settled: bool) -> None:
     if recording.problem:
         raise NotRecorded(recording.problem)
     states.put(name, attrs.evolve(_known(call), end=end))
+    return cut > states.saved(heard.session).stamp[1]
 
 
 def note_session(runtime: Runtime, call: Call) -> None:

@@ -55,10 +55,13 @@ Record = Callable[[Said], bool]
 
 
 class Taker:
-    """Takes the rows of one transcript in order.  ``place`` is where the next reading begins."""
+    """Takes the rows of one transcript in order.  ``place`` is where the next reading begins; ``cut`` is where what was said before the
+    last compaction that was passed ends, 0 where none was."""
 
     def __init__(self, dialect: Dialect, record: Record, digest: Callable[[str], str], place: Place, agent: str = "") -> None:
         self.place = place
+        self.cut = 0
+        self._said_to = 0
         self._dialect = dialect
         self._record = record
         self._digest = digest
@@ -76,8 +79,16 @@ class Taker:
             if row is not None and not self._row(row, line.start):
                 return False
             self._end = line.end
+            if row is not None:
+                self._note(row, line.end)
         self._move()
         return True
+
+    def _note(self, row: Row, end: int) -> None:
+        if row.kind == "boundary":
+            self.cut = self._said_to
+        elif row.kind in ("user", "assistant"):
+            self._said_to = end
 
     def settle(self, said: str) -> bool:
         """The answer is done, and ``said`` was the last message of it, which the file may not have yet."""
@@ -181,15 +192,15 @@ class Taker:
 def take_turns(
     dialect: Dialect, path: str, place: Place, record: Record, digest: Callable[[str], str], *, settled: bool, said: str = "",
     agent: str = "",
-) -> Place:  # fmt: skip
-    """Record what ``path`` has beyond ``place``; ``settled`` where the last answer is done.  Returns where to go on.
+) -> tuple[Place, int]:  # fmt: skip
+    """Record what ``path`` has beyond ``place``; ``settled`` where the last answer is done.  Returns where to go on, and :attr:`Taker.cut`.
 
     Raises :class:`~memoryd.errors.InvalidInput` where the file cannot be read.
     """
     taker = Taker(dialect, record, digest, _valid(place, path), agent)
     if taker.take(read_lines(path, taker.place.offset)) and settled:
         taker.settle(said)
-    return taker.place
+    return taker.place, taker.cut
 
 
 Where = TypeVar("Where")

@@ -141,6 +141,23 @@ def test_a_compaction_that_the_gate_was_not_asked_about_is_filled_in(room: Path,
     assert found.attempts[-1].trigger == "PostCompact"
 
 
+def test_a_compaction_that_no_hook_was_told_of_is_found_and_listed(room: Path, archive: Archive) -> None:
+    """Of three compactions the host told of the first and the last only."""
+    host = ClaudeHost(room)
+    patient(host)
+    with Daemon(room):
+        host.turn("One", "Two")
+        assert host.compact()[0]
+        host.turn("Three", "Four")
+        host.append({**host._line("system", subtype="compact_boundary", content="Conversation compacted"), "parentUuid": None})
+        host.turn("Five", "Six")
+        assert host.compact()[0]
+        host.turn("Seven", "Eight")
+    triggers = [receipt["trigger"] for receipt in archive.gate.status().receipts]
+    assert [trigger for trigger in triggers if trigger != "PostCompact"] == ["auto", "missed-compaction", "auto"]
+    assert (archive.source(archive.list()[0].id) or b"").count(b"Three") == 1
+
+
 # -- what is kept out --------------------------------------------------------------------------------------------------------
 
 

@@ -47,7 +47,9 @@ class Session:
             stream.writelines(row if isinstance(row, bytes) else json.dumps(row).encode() + b"\n" for row in rows)
 
     def take(self, settled: bool = True, said: str = "") -> None:
-        self.place = take_turns(CLAUDE, str(self.path), self.place, self.record, lambda text: text, settled=settled, said=said)
+        self.place, self.cut = take_turns(
+            CLAUDE, str(self.path), self.place, self.record, lambda text: text, settled=settled, said=said
+        )
 
     def record(self, said: Said) -> bool:
         if self.accepts:
