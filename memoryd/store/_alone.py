@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from memoryd.store._errors import os_errors
 __all__ = ["alone", "check_attended"]
 
 NAME = "maintenance.lock"
+PATIENCE = 0.5
 SHARED_FIRST, SHARED_SIZE = 0x40000002, 510
 """The bytes that every connection of SQLite keeps locked in a file in WAL mode; part of its file format."""
 
@@ -69,12 +71,18 @@ def _maintenance_lock(directory: Path) -> Iterator[None]:
 
 
 def _lock(fd: int, directory: Path) -> None:
+    """Whoever looks whether somebody is alone holds the lock for an instant: that is waited for."""
     import fcntl
 
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise StoreLocked(f"{directory} is being restored, repaired or moved by another process", path=str(directory)) from None
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                problem = "is being restored, repaired or moved by another process"
+                raise StoreLocked(f"{directory} {problem}", path=str(directory)) from None
+            time.sleep(0.005)
 
 
 def _is_open(path: Path) -> bool:
