@@ -22,7 +22,7 @@ from memoryd.log import Log
 
 __all__ = ["Server"]
 
-_LOOK = 1.0  # seconds between looks at the limits and at the socket's place
+_LOOK = 0.5  # seconds between looks at the limits and at the socket's place
 _BURST = 64
 _FULL = 0.1
 _LEAVE = 2.0

@@ -20,7 +20,7 @@ from memoryd.store import profile_directory
 from tests.daemon.harness import SCOPE, Daemon, Raw, frame, logged, until
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_killed_in_the_middle_of_replies_nothing_acknowledged_is_lost(tmp_path: Path, seed: int) -> None:
     """kill -9 at a random instant while six clients are answered; what each had read before is in the log, once, in order."""
     acknowledged: list[list[str]] = [[] for _ in range(6)]
@@ -242,10 +242,10 @@ def test_one_broken_profile_is_its_own_trouble(tmp_path: Path) -> None:
 
 def test_a_killed_daemon_leaves_nothing_in_the_way_of_the_next(tmp_path: Path) -> None:
     with Daemon(tmp_path) as daemon:
-        for round in range(4):
+        for round in range(3):
             with daemon.client() as raw:
                 raw.turn(f"round {round}")
             daemon.kill()
             daemon.start()
         daemon.stop()
-        assert list(logged(daemon.home).values()) == [f"round {round}" for round in range(4)]
+        assert list(logged(daemon.home).values()) == [f"round {round}" for round in range(3)]
