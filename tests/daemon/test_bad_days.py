@@ -76,12 +76,14 @@ def test_a_socket_that_another_program_took_is_left_to_it(tmp_path: Path) -> Non
     """The daemon ends in order: two would answer for the same path."""
     with Daemon(tmp_path) as daemon, daemon.client() as raw:
         id = raw.turn("before")
-        shutil.rmtree(daemon.path.parent)
         (tmp_path / "second").mkdir()
         with Daemon(tmp_path / "second", home=daemon.home) as other:
+            daemon.signal(signal.SIGSTOP)
+            shutil.rmtree(daemon.path.parent)
             daemon.path.parent.mkdir(mode=0o700)
             other.path.with_name("m.sock.lock").rename(daemon.path.with_name("m.sock.lock"))
             other.path.rename(daemon.path)
+            daemon.signal(signal.SIGCONT)
             assert daemon.wait() == 0
             assert daemon.path.exists()
             with Raw(daemon.path) as client:
