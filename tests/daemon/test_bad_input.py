@@ -327,6 +327,27 @@ def test_above_the_limit_the_longest_silent_one_gives_way(tmp_path: Path) -> Non
             raw.call("ping")
 
 
+FEW_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
+from memoryd.cli import main
+sys.exit(main())
+"""
+
+
+def test_where_the_system_allows_few_files_stores_keep_theirs(tmp_path: Path) -> None:
+    """Connections are fewer then, and whoever comes is still served."""
+    with Daemon(tmp_path, program=("-c", FEW_FILES)) as daemon, contextlib.ExitStack() as stack:
+        for number in range(100):
+            raw = stack.enter_context(daemon.client())
+            if number % 10 == 0:
+                raw.turn(f"turn {number}")
+        assert daemon.descriptors() < 120
+        with daemon.client("another") as another:
+            another.turn("a profile of its own")
+        assert len(logged(daemon.home)) == 10
+
+
 def test_who_is_silent_for_too_long_is_cut_off_and_may_come_again(tmp_path: Path) -> None:
     with Daemon(tmp_path, config="[daemon]\nidle = 0.5\n") as daemon:
         with daemon.client() as raw:
