@@ -21,7 +21,7 @@ PASSED_ON = (
 TOLD = 0.22  # seconds for an event that is no gate, from the start of this file
 GATED = 26.0  # seconds for a gate, inside the 30 that a host is told
 ASKED = 14.0  # of those the daemon has these; a gate of its own has what is left
-WAITED = 2.0  # a host that does not close our standard input has written its payload by then
+WAITED = 2.0  # a host that does not close our standard input has written its payload when nothing came for so long
 LARGEST = 64 << 20
 DEFAULT_PROFILE = b"/profiles/g6uo5qoodfuh2ezp4kifdxfgfh"
 SPOOL_LIMIT = 256 << 20
@@ -53,9 +53,8 @@ def tell(host: str, event: str) -> int:
         _signal.signal(_signal.SIGALRM, late)
         payload = read_payload(TOLD / 2, TOLD)
         frame = packed(host, event, payload)
-        said = ask(frame, TOLD)
+        write(1, ask(frame, TOLD)[1])
         _signal.setitimer(_signal.ITIMER_REAL, 0)
-        write(1, said[1])
     except BaseException:  # noqa: BLE001 - nothing of ours may disturb a host
         try:
             _signal.setitimer(_signal.ITIMER_REAL, 0)
@@ -147,11 +146,12 @@ def gate(host: str, event: str) -> int:
         if said is None:
             problem = "the gate could not be run; is memoryd still installed for the Python of this hook?"
             said = ask_child(frame, host, event, GATED - (time.monotonic() - started))
-        _signal.setitimer(_signal.ITIMER_REAL, 0)
         write(1, said[1])
         write(2, said[2])
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
         return said[0]
     except BaseException as error:  # noqa: BLE001 - the gate fails closed
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
         return refuse(host, "no answer came in time" if isinstance(error, Late) else problem)
 
 
@@ -259,18 +259,19 @@ def raw(text: str) -> bytes:
 
 
 def read_payload(seconds: float, whole: float) -> bytes:
-    """Standard input, until its end or as far as it has come in ``seconds``; then the alarm is set to what is left of ``whole``."""
+    """Standard input, until its end or until nothing came for ``seconds``; then the alarm is set to what is left of ``whole``."""
     parts, started = [], time.monotonic()
     try:
         _signal.setitimer(_signal.ITIMER_REAL, seconds)
         while part := posix.read(0, 1 << 20):
             parts.append(part)
+            _signal.setitimer(_signal.ITIMER_REAL, min(seconds, max(0.001, whole - (time.monotonic() - started))))
     except Late:
         if not parts:
             raise
     except OSError:
         pass
-    _signal.setitimer(_signal.ITIMER_REAL, whole - (time.monotonic() - started))
+    _signal.setitimer(_signal.ITIMER_REAL, max(0.001, whole - (time.monotonic() - started)))
     return b"".join(parts)
 
 
