@@ -236,3 +236,37 @@ def test_a_session_whose_end_nobody_told_is_found_by_the_next_one(room: Path, me
         second.tell("SessionStart", "SessionStart-startup")
         second.tell("SessionStart", "SessionStart-startup")
     assert [(turn["scope"]["session"], turn["user"]) for turn in turns_of(memoryd)] == [("s-1", "Where is the zebra of s-1?")]
+
+
+@pytest.mark.parametrize("serving", [False, True], ids=["alone", "daemon"])
+def test_profiles_and_users_of_two_agents_stay_apart(room: Path, memoryd: Memoryd, serving: bool) -> None:
+    """One agent runs under another profile, one under another user; a third has neither."""
+    hosts = {
+        "work": ClaudeHost(room, "s-1", {"MEMORYD_PROFILE": "work"}),
+        "ada": ClaudeHost(room, "s-2", {"MEMORYD_USER": "ada"}),
+        "": ClaudeHost(room, "s-3"),
+    }
+
+    def play() -> None:
+        for name, host in hosts.items():
+            patient(host)
+            host.turn(f"Zebra of {name or 'nobody'}", "Noted.")
+            assert host.compact()[0]
+
+    if serving:
+        with Daemon(room):
+            play()
+    else:
+        play()
+        until(lambda: (room / "home/hooks.spool").read_bytes().count(b'"Stop"') == 3)
+    memoryd("recall", "zebra")  # what waits is taken in for every profile
+
+    def said(*arguments: str) -> list[str]:
+        rows = [json.loads(line) for line in memoryd("export", *arguments).splitlines()]
+        return [row["user"] for row in rows if row.get("kind") == "turn"]
+
+    assert said("--profile", "work") == ["Zebra of work"]
+    assert said("--user", "ada") == ["Zebra of ada"]
+    assert said() == ["Zebra of nobody"]
+    assert memoryd("checkpoint", "list", "--json", "--profile", "work")["count"] == 1
+    assert [found["session"] for found in memoryd("checkpoint", "list", "--json", "--user", "ada")["checkpoints"]] == ["s-2"]
