@@ -110,7 +110,7 @@ class Taker:
     def _row(self, row: Row, start: int) -> bool:
         match row.kind:
             case "user":
-                return self._begin(row, start, row.text)
+                return self._begin(row, start, "" if self._agent else row.text)  # a subagent's task is no user's word
             case "assistant":
                 return self._answer(row, start)
             case "sidechain":

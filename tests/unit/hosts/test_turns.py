@@ -178,6 +178,8 @@ def test_a_subagent_is_named_and_its_task_is_no_user_s_word(tmp_path: Path) -> N
     ]  # fmt: skip
     own = [said for said, _ in turns_in(CLAUDE, str(fixture("claude-2.1.332", "subagent.jsonl")), lambda record: None, "explorer")]
     assert [(said.user, said.assistant, said.agent) for said in own] == [("", "I look around.\n\nTwo loose ends.", "explorer")]
+    codex = [said for said, _ in turns_in(CODEX, str(fixture("codex-0.171.0", "plain.jsonl")), lambda record: None, "reviewer")]
+    assert [(said.user, said.assistant, said.agent) for said in codex] == [("", "The sleep is the cause.", "reviewer")]
 
 
 def test_what_the_host_put_in_is_no_user_s_word() -> None:
