@@ -139,6 +139,23 @@ def test_a_file_that_grows_while_it_is_read(room: Path, archive: Archive) -> Non
     assert archive.verified()
 
 
+def test_a_gate_without_enough_time_refuses_and_the_next_one_goes_on(room: Path, archive: Archive) -> None:
+    file, shelves, seconds = room / "s.jsonl", Shelves(), 0.1
+    row = {"type": "user", "message": {"role": "user", "content": "x" * 2000}}
+    file.write_text("".join(json.dumps(row | {"uuid": f"u-{number}"}) + "\n" for number in range(6000)))
+    call = HookCall("claude", "PreCompact", "/", {}, json.dumps(claude(file)).encode())
+    replies = [answer_in_process(call, seconds, shelves)]
+    while replies[-1].code:
+        assert "by the deadline; the next call goes on from there" in refused(replies[-1])
+        seconds *= 2
+        replies.append(answer_in_process(call, seconds, shelves))
+    shelves.close()
+    allowed(replies[-1])
+    (found,) = archive.list()
+    assert archive.source(found.id) == file.read_bytes()
+    assert found.attempts[-1].new_rows < 6000 or len(replies) == 1, "what was kept before was not stored again"
+
+
 def test_a_transcript_that_has_shrunk_is_refused_until_somebody_lets_it_pass(room: Path, archive: Archive) -> None:
     file = room / "s.jsonl"
     lines = fixture(CLAUDE, "plain.jsonl").read_bytes().splitlines(keepends=True)

@@ -270,3 +270,18 @@ def test_profiles_and_users_of_two_agents_stay_apart(room: Path, memoryd: Memory
     assert said() == ["Zebra of nobody"]
     assert memoryd("checkpoint", "list", "--json", "--profile", "work")["count"] == 1
     assert [found["session"] for found in memoryd("checkpoint", "list", "--json", "--user", "ada")["checkpoints"]] == ["s-2"]
+
+
+@pytest.mark.soak
+def test_a_daemon_that_hangs_costs_a_compaction_seconds_and_no_byte(room: Path, archive: Archive) -> None:
+    """The hook waits for its daemon half of its time, then asks a gate of its own; all of it ends before the host's timeout."""
+    host = ClaudeHost(room)
+    host.write_user("Keep this")
+    before = host.transcript.read_bytes()
+    with Daemon(room) as daemon:
+        os.kill(daemon.pid, signal.SIGSTOP)
+        assert host.compact()[0]
+        os.kill(daemon.pid, signal.SIGCONT)
+    gate = next(done for event, done in host.hooks if event == "PreCompact")
+    assert b"checkpoint" in gate.out
+    assert any(archive.source(info.id) == before for info in archive.list())
