@@ -157,7 +157,7 @@ def test_status_and_dead(memoryd: Run) -> None:
     found = memoryd("status", "--json").json
     assert set(found) == {
         "state", "profile", "home", "directory", "log", "backends", "gate", "tasks", "notes", "stores", "stages", "queues",
-        "pid", "version", "opened_at", "served_by", "daemon", "hosts",
+        "pid", "version", "opened_at", "served_by", "daemon", "hosts", "paused",
     }  # fmt: skip
     assert (found["state"], found["log"]["head"]) == ("ok", 2)
     assert found["backends"][0]["label"] == "local (SQLite)"
