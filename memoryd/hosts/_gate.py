@@ -150,14 +150,13 @@ def _archive(call: Call, asked: _Asked, states: States) -> Receipt:
     receipt = asked.checkpoint(rows, source=source)
     if receipt.verdict == "archived":  # one with a warning is asked for again: in the second archive, or over the quota
         known = receipt.id if stamp.sure and not receipt.warning else ""
-        states.put(session, Saved(path=path, stamp=_parts(stamp), checkpoint=known))
+        states.put(session, Saved(path=path, inode=stamp.inode, size=stamp.size, changed=stamp.changed, checkpoint=known))
     return receipt
 
 
 def _check_grown(saved: Saved, path: str, stamp: Stamp) -> None:
-    inode, size, _ = saved.stamp
-    if (saved.path, inode) == (path, stamp.inode) and stamp.size < size:
-        raise InvalidInput("transcript", f"{path} has shrunk from {size:,} to {stamp.size:,} bytes since its last checkpoint")
+    if (saved.path, saved.inode) == (path, stamp.inode) and stamp.size < saved.size:
+        raise InvalidInput("transcript", f"{path} has shrunk from {saved.size:,} to {stamp.size:,} bytes since its last checkpoint")
 
 
 def _unchanged(asked: _Asked, saved: Saved, path: str) -> Receipt | None:
@@ -165,13 +164,10 @@ def _unchanged(asked: _Asked, saved: Saved, path: str) -> Receipt | None:
     if not saved.checkpoint or saved.path != path:
         return None
     with suppress(OSError, ValueError, MemorydError):
-        if _parts(stamp_of(os.stat(path))) == saved.stamp:
+        now = stamp_of(os.stat(path))
+        if (now.inode, now.size, now.changed) == (saved.inode, saved.size, saved.changed):
             return asked.again(saved.checkpoint)
     return None
-
-
-def _parts(stamp: Stamp) -> tuple[int, int, int]:
-    return stamp.inode, stamp.size, stamp.changed
 
 
 def _failing(error: Exception) -> Iterator[object]:

@@ -52,7 +52,7 @@ def record_turns(runtime: Runtime, call: Call, *, settled: bool) -> bool:
     if recording.problem:
         raise NotRecorded(recording.problem)
     states.put(name, attrs.evolve(_known(call), end=end))
-    return cut > states.saved(heard.session).stamp[1]
+    return cut > states.saved(heard.session).size
 
 
 def note_session(runtime: Runtime, call: Call) -> None:

@@ -47,7 +47,9 @@ class Saved(Value):
     """What the last checkpoint of a session archived: the transcript's path, its stamp, and the checkpoint."""
 
     path: str = ""
-    stamp: tuple[int, int, int] = (0, 0, 0)
+    inode: int = 0
+    size: int = 0
+    changed: int = 0
     checkpoint: str = ""
 
 
@@ -76,8 +78,7 @@ class States:
         return cast(Place, self._read(session, "place", Place))
 
     def saved(self, session: str) -> Saved:
-        found = self._read(session, "saved", Saved)
-        return attrs.evolve(cast(Saved, found), stamp=tuple(found.stamp))
+        return cast(Saved, self._read(session, "saved", Saved))
 
     def known(self, session: str) -> Known:
         return cast(Known, self._read(session, "known", Known))
@@ -87,7 +88,7 @@ class States:
         found: list[Known] = []
         for path in sorted(self._directory.glob(f"*.{self._kind}-known"), key=_written, reverse=True)[:_SWEPT]:
             with suppress(OSError, ValueError, TypeError):
-                found.append(Known(**json.loads(path.read_bytes())))
+                found.append(_made(Known, json.loads(path.read_bytes())))
         return found
 
     def put(self, session: str, value: Place | Saved | Known) -> None:
@@ -122,13 +123,22 @@ class States:
 
     def _read(self, session: str, kind: str, made: Any) -> Any:
         try:
-            return made(**json.loads(self._file(session, kind).read_bytes()))
+            return _made(made, json.loads(self._file(session, kind).read_bytes()))
         except (OSError, ValueError, TypeError):
             return made()
 
     def _file(self, session: str, kind: str) -> Path:
         named = (self._host.encode(), session.encode("utf-8", "surrogatepass"))
         return self._directory / f"{keyed(self._key, 'host session', *named).hex()[:32]}.{self._kind}-{kind}"
+
+
+def _made(kind: Any, values: Any) -> Any:
+    """A value of ``kind``; raises ValueError or TypeError for anything that it would not have written."""
+    found, usual = kind(**values), kind()
+    for field in attrs.fields(kind):
+        if type(getattr(found, field.name)) is not type(getattr(usual, field.name)):
+            raise ValueError(field.name)
+    return found
 
 
 def _written(path: Path) -> int:

@@ -146,7 +146,7 @@ def test_a_gate_without_enough_time_refuses_and_the_next_one_goes_on(room: Path,
     call = HookCall("claude", "PreCompact", "/", {}, json.dumps(claude(file)).encode())
     replies = [answer_in_process(call, seconds, shelves)]
     while replies[-1].code:
-        assert "by the deadline; the next call goes on from there" in refused(replies[-1])
+        assert "deadline" in refused(replies[-1])
         seconds *= 2
         replies.append(answer_in_process(call, seconds, shelves))
     shelves.close()
