@@ -18,6 +18,7 @@ PASSED_ON = (
     b"HOME", b"XDG_CONFIG_HOME", b"XDG_DATA_HOME", b"XDG_STATE_HOME", b"MEMORYD_HOME", b"MEMORYD_PROFILE", b"MEMORYD_USER",
     b"MEMORYD_GATE", b"MEMORYD_PRIVATE", b"CLAUDE_PROJECT_DIR", b"CLAUDE_CODE_SKIP_PROMPT_HISTORY",
 )  # fmt: skip
+SETTINGS = (b"MEMORYD_CAPTURE_", b"MEMORYD_GATE_")  # of what an agent lets be recorded, and of its gate
 TOLD = 0.22  # seconds for an event that is no gate, from the start of this file
 GATED = 26.0  # seconds for a gate, inside the 30 that a host is told
 ASKED = 14.0  # of those the daemon has these; a gate of its own has what is left
@@ -67,7 +68,7 @@ def tell(host: str, event: str) -> int:
 def spool(frame: bytes, payload: bytes) -> None:
     """One append; what is cut off by a full disk is put aside when the file is read."""
     home = memoryd_home()
-    if not frame or posix.environ.get(b"MEMORYD_PRIVATE") not in (None, b"", b"0"):
+    if not frame or keeps_nothing(payload):
         return
     if may_be_kept_out(home, payload):
         return hand_over(frame)
@@ -77,6 +78,13 @@ def spool(frame: bytes, payload: bytes) -> None:
         posix.write(file, frame + b"\n")
         if not posix.fstat(file).st_nlink:  # memoryd took the file in at this very moment
             spool(frame, payload)
+
+
+def keeps_nothing(payload: bytes) -> bool:
+    """Whether the session is private, or the host itself keeps no transcript of it."""
+    if posix.environ.get(b"MEMORYD_PRIVATE") not in (None, b"", b"0") or posix.environ.get(b"CLAUDE_CODE_SKIP_PROMPT_HISTORY"):
+        return True
+    return payload.partition(b'"transcript_path"')[2].lstrip(b" \t\r\n:").startswith(b"null")
 
 
 def may_be_kept_out(home: bytes, payload: bytes) -> bool:
@@ -241,7 +249,8 @@ def field(data: bytes) -> "tuple[bytes, bytes]":
 
 
 def packed(host: str, event: str, payload: bytes) -> bytes:
-    environment = [name + b"=" + posix.environ[name] for name in PASSED_ON if posix.environ.get(name)]
+    names = [*PASSED_ON, *(name for name in posix.environ if name.startswith(SETTINGS))]
+    environment = [name + b"=" + posix.environ[name] for name in names if posix.environ.get(name)]
     fields = [b"1", raw(host), raw(event), directory()]
     body = b"".join(map(sized, fields)) + len(environment).to_bytes(4, "big") + b"".join(map(sized, environment)) + sized(payload)
     return b"H" + sized(body)

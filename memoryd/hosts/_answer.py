@@ -11,8 +11,8 @@ import msgspec
 import trio
 
 from memoryd.core import fence_marker, scope
-from memoryd.errors import CheckpointNotFound, InvalidInput, MemorydError
-from memoryd.hosts._call import Call, understood, why_unrecorded
+from memoryd.errors import CheckpointNotFound, ConfigError, InvalidInput, MemorydError
+from memoryd.hosts._call import Call, understood, why_unrecorded_now
 from memoryd.hosts._capsule import capsule
 from memoryd.hosts._dialect import SILENT, find_dialect, refused_blindly
 from memoryd.hosts._gate import answer_gate, archive_quietly
@@ -78,7 +78,7 @@ async def _tell(runtime: Runtime, call: Call) -> HookReply:
             reply = await _recall(runtime, call)
             await trio.to_thread.run_sync(_note, runtime, call)
             return reply
-        case _ if await trio.to_thread.run_sync(why_unrecorded, call, runtime.config, runtime.home):
+        case _ if await trio.to_thread.run_sync(why_unrecorded_now, call, runtime.home):
             return SILENT
         case "start" if heard.why == "compact":
             return await _rebrief(runtime, call)
@@ -100,8 +100,9 @@ def _go_on(runtime: Runtime, call: Call) -> None:
 
 
 def _note(runtime: Runtime, call: Call) -> None:
-    if not why_unrecorded(call, runtime.config, runtime.home):
-        note_session(runtime, call)
+    with suppress(ConfigError):
+        if not why_unrecorded_now(call, runtime.home):
+            note_session(runtime, call)
 
 
 def _begin(runtime: Runtime, call: Call) -> None:

@@ -13,10 +13,10 @@ from memoryd.core import Config, Value
 from memoryd.hosts._consent import consent
 from memoryd.hosts._dialect import Dialect, Heard
 from memoryd.hosts._transcript import parsed
-from memoryd.settings import resolve_home
+from memoryd.settings import load_config, resolve_home
 from memoryd.wire import HookCall
 
-__all__ = ["Call", "understood", "why_unrecorded"]
+__all__ = ["Call", "understood", "why_unrecorded", "why_unrecorded_now"]
 
 
 @attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
@@ -57,6 +57,12 @@ class Call(Value):
 def why_unrecorded(call: Call, config: Config, home: Path) -> str:
     """Why nothing of ``call`` may be written; empty where it may."""
     return consent(call.cwd, config, home, environ=call.environment).why
+
+
+def why_unrecorded_now(call: Call, home: Path) -> str:
+    """As :func:`why_unrecorded`, by the settings as they are now in the files and in the host's environment: those that a runtime was
+    opened with may be old, and another program's.  Raises :class:`~memoryd.errors.ConfigError`."""
+    return why_unrecorded(call, load_config(home, call.profile, environ=call.environ_here).config, home)
 
 
 def understood(call: HookCall, dialect: Dialect) -> Call:

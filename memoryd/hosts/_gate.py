@@ -142,6 +142,8 @@ def _archive(call: Call, asked: _Asked, states: States) -> Receipt:
         _check_grown(saved, path, stamp)
         if (pauses := read_pauses(call.home_here)) if call.home_here is not None else ():
             source = without_pauses(call.dialect, source, lambda at: was_paused(pauses, at))
+        if not source:
+            return asked.checkpoint(None)  # all of it was said while recording was paused
         rows = archive_rows(call.dialect, source)
     except (InvalidInput, MemoryError) as error:
         receipt = asked.checkpoint(_failing(error))

@@ -10,7 +10,7 @@ import attrs
 
 from memoryd.core import scope
 from memoryd.errors import InvalidInput, JournalUnavailable, StoreError
-from memoryd.hosts._call import Call, why_unrecorded
+from memoryd.hosts._call import Call, why_unrecorded_now
 from memoryd.hosts._consent import read_pauses, was_paused
 from memoryd.hosts._dialect import Heard
 from memoryd.hosts._project import look_at_git, project_of
@@ -46,7 +46,7 @@ def record_turns(runtime: Runtime, call: Call, *, settled: bool) -> bool:
     with states.taking(name, PATIENCE_S):
         place, cut = take_turns(
             call.dialect, heard.transcript, states.place(name), recording.record, states.digest, settled=settled, said=heard.said,
-            agent=heard.agent,
+            agent=heard.agent, kept_out=recording.was_paused,
         )  # fmt: skip
         states.put(name, place)
     if recording.problem:
@@ -72,7 +72,7 @@ def record_others(runtime: Runtime, call: Call) -> None:
         heard = Heard(kind="turn", session=known.session, transcript=known.transcript, cwd=known.cwd, agent=known.agent)
         environment = {**call.environment, "MEMORYD_USER": known.user}
         other = attrs.evolve(call, heard=heard, cwd=known.cwd, environment=environment)
-        if not why_unrecorded(other, runtime.config, runtime.home):
+        if not why_unrecorded_now(other, runtime.home):
             with suppress(InvalidInput, StoreError):
                 record_turns(runtime, other, settled=_is_at_rest(known.transcript))
 
@@ -109,10 +109,13 @@ class _Recording:
         self._until = time.monotonic() + LONGEST_S
         self.problem = ""
 
+    def was_paused(self, at: int) -> bool:
+        return was_paused(self._pauses, at)
+
     def record(self, said: Said) -> bool:
         """False where the log does not take it now."""
         call = self._call
-        if was_paused(self._pauses, time.time_ns() // 1000 if said.at is None else said.at):
+        if self.was_paused(time.time_ns() // 1000 if said.at is None else said.at):
             return True
         if time.monotonic() >= self._until:
             self.problem = "time is up"

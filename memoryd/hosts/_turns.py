@@ -56,9 +56,12 @@ Record = Callable[[Said], bool]
 
 class Taker:
     """Takes the rows of one transcript in order.  ``place`` is where the next reading begins; ``cut`` is where what was said before the
-    last compaction that was passed ends, 0 where none was."""
+    last compaction that was passed ends, 0 where none was.  Answers of a time that is ``kept_out`` are passed over."""
 
-    def __init__(self, dialect: Dialect, record: Record, digest: Callable[[str], str], place: Place, agent: str = "") -> None:
+    def __init__(
+        self, dialect: Dialect, record: Record, digest: Callable[[str], str], place: Place, agent: str = "",
+        kept_out: Callable[[int], bool] = lambda at: False,
+    ) -> None:  # fmt: skip
         self.place = place
         self.cut = 0
         self._said_to = 0
@@ -67,6 +70,7 @@ class Taker:
         self._digest = digest
         self._begun = place
         self._agent = agent
+        self._kept_out = kept_out
         self._open: _Open | None = None
         self._end = place.offset
         self._heard: set[int] = set()  # what any answer read so far says, and of the last message all parts
@@ -136,7 +140,8 @@ class Taker:
         if self._open is None and not self._begin(row, start, ""):
             return False
         assert self._open is not None
-        self._open.answers.append(row.text)
+        is_out = row.at is not None and self._kept_out(row.at)
+        self._open.answers.append("" if is_out else row.text)  # it counts as a part, so that no other is taken twice
         self._message = _squeezed(row.text) if not row.group or row.group != self._group else self._message + _squeezed(row.text)
         self._group = row.group
         self._heard |= {hash(self._message), hash(_squeezed(row.text))}
@@ -156,7 +161,7 @@ class Taker:
         if turn is None:
             return True
         self._pass_late(turn)
-        fresh = [*turn.fresh, *filter(None, (more,))]
+        fresh = [text for text in (*turn.fresh, more) if text]
         if turn.taken and not fresh:
             return True
         first = turn.taken == 0
@@ -191,13 +196,13 @@ class Taker:
 
 def take_turns(
     dialect: Dialect, path: str, place: Place, record: Record, digest: Callable[[str], str], *, settled: bool, said: str = "",
-    agent: str = "",
+    agent: str = "", kept_out: Callable[[int], bool] = lambda at: False,
 ) -> tuple[Place, int]:  # fmt: skip
     """Record what ``path`` has beyond ``place``; ``settled`` where the last answer is done.  Returns where to go on, and :attr:`Taker.cut`.
 
     Raises :class:`~memoryd.errors.InvalidInput` where the file cannot be read.
     """
-    taker = Taker(dialect, record, digest, _valid(place, path), agent)
+    taker = Taker(dialect, record, digest, _valid(place, path), agent, kept_out)
     if taker.take(read_lines(path, taker.place.offset)) and settled:
         taker.settle(said)
     return taker.place, taker.cut

@@ -34,18 +34,21 @@ class Session:
         self._commands = {event: groups[0]["hooks"][0]["command"] for event, groups in settings["hooks"].items()}
 
     def say(self, user: str, assistant: str) -> None:
+        self.tell("UserPromptSubmit", prompt=user)
+        self.write("user", user)
+        self.write("assistant", assistant)
+        self.tell("Stop", last_assistant_message=assistant)
+
+    def write(self, role: str, text: str) -> None:
+        """One more record in the transcript, of now."""
         number = self.transcript.read_text().count("\n") if self.transcript.exists() else 0
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        common = {"isSidechain": False, "sessionId": "s-1", "cwd": str(self.cwd), "timestamp": at}
-        said = {"role": "assistant", "id": f"m-{number}", "content": [{"type": "text", "text": assistant}]}
-        lines = [
-            {"type": "user", "uuid": f"u-{number}", "message": {"role": "user", "content": user}, **common},
-            {"type": "assistant", "uuid": f"a-{number}", "message": said, **common},
-        ]
-        self.tell("UserPromptSubmit", prompt=user)
+        said: dict[str, Any] = {"role": role, "content": text}
+        if role == "assistant":
+            said |= {"id": f"m-{number}", "content": [{"type": "text", "text": text}]}
+        line = {"type": role, "uuid": f"{role[0]}-{number}", "message": said, "isSidechain": False, "sessionId": "s-1"}
         with self.transcript.open("a") as file:
-            file.writelines(json.dumps(line) + "\n" for line in lines)
-        self.tell("Stop", last_assistant_message=assistant)
+            file.write(json.dumps({**line, "cwd": str(self.cwd), "timestamp": at}) + "\n")
 
     def compact(self) -> None:
         self.tell("PreCompact", trigger="auto", custom_instructions=None)
@@ -119,6 +122,69 @@ def test_a_session_that_its_environment_calls_private_is_in_no_file(installed: P
     session.compact()
     _settle(memoryd)
     assert files_with(installed, WORDS) == []
+
+
+@pytest.mark.parametrize("variable", ["MEMORYD_CAPTURE_PRIVATE=true", "MEMORYD_CAPTURE_EXCLUDE=project"])
+def test_settings_in_the_environment_of_the_agent_count_in_a_daemon_that_has_others(
+    installed: Path, memoryd: Memoryd, variable: str
+) -> None:
+    name, _, value = variable.partition("=")
+    with Daemon(installed):
+        session = Session(installed, **{name: value})
+        session.say(f"Where does the {WORDS} live?", "On Rottnest Island.")
+        session.compact()
+        _settle(memoryd)
+    assert files_with(installed, WORDS) == []
+    assert files_with(installed, "Rottnest") == []
+
+
+def test_a_folder_that_is_excluded_while_a_daemon_has_the_profile_open_is_kept_out_from_then_on(installed: Path, memoryd: Memoryd) -> None:
+    with Daemon(installed):
+        Session(installed).say("Where do wombats live?", "In burrows.")
+        excluded(installed, memoryd)
+        session = Session(installed)
+        session.say(f"Where does the {WORDS} live?", "On Rottnest Island.")
+        session.compact()
+        _settle(memoryd)
+    assert files_with(installed, WORDS) == []
+
+
+def test_a_prompt_of_a_session_that_the_host_keeps_no_transcript_of_is_not_spooled(installed: Path) -> None:
+    without = {"session_id": "s-1", "cwd": str(installed), "transcript_path": None}
+    for session, given in ((Session(installed, CLAUDE_CODE_SKIP_PROMPT_HISTORY="1"), {}), (Session(installed), without)):
+        session.tell("UserPromptSubmit", prompt=f"Where does the {WORDS} live?", **given)
+        session.tell("Stop", last_assistant_message="On Rottnest Island.", **given)
+    assert files_with(installed, WORDS) == []
+    assert files_with(installed, "Rottnest") == []
+
+
+def test_an_answer_that_was_written_in_a_pause_stays_out_of_a_turn_that_began_before_it(installed: Path, memoryd: Memoryd) -> None:
+    with Daemon(installed):
+        session = Session(installed)
+        session.write("user", "Where do wombats live?")
+        session.write("assistant", "In burrows.")
+        time.sleep(0.01)
+        memoryd("pause")
+        session.write("assistant", f"The {WORDS} lives elsewhere.")
+        time.sleep(0.01)
+        memoryd("resume")
+        session.write("assistant", "Bats live in caves.")
+        session.tell("Stop", last_assistant_message="Bats live in caves.")
+        session.compact()
+        _settle(memoryd)
+        (turn,) = [row for line in memoryd("export").splitlines() if (row := json.loads(line)).get("kind") == "turn"]
+    assert turn["assistant"] == "In burrows.\n\nBats live in caves."
+    assert files_with(installed, f"The {WORDS}") == []
+
+
+def test_a_session_that_was_all_in_a_pause_may_compact_after_it(installed: Path, memoryd: Memoryd) -> None:
+    session = Session(installed)
+    memoryd("pause")
+    session.say(f"Where does the {WORDS} live?", "On Rottnest Island.")
+    time.sleep(0.01)
+    memoryd("resume")
+    session.tell("PreCompact", trigger="auto", custom_instructions=None)
+    assert files_with(installed, "Rottnest") == []
 
 
 def test_what_was_said_in_a_pause_stays_out_after_it(installed: Path, memoryd: Memoryd) -> None:
