@@ -168,7 +168,7 @@ def notes_of(place: Place, label: str) -> tuple[str, ...]:
 
 def after_uninstall(place: Place, changes: tuple[Change, ...]) -> Plan:
     """``changes``, and what stays: the hook program too, since the settings of some other project may name it, and its gate."""
-    said = f"what was recorded stays in {place.memoryd_home}, with the hook program: 'memoryd forget --everything' erases what was said"
+    said = f"what was recorded stays in {place.memoryd_home}, with the hook program: 'memoryd forget --all' erases what was said"
     return Plan(changes, (said,) if changes else ())
 
 

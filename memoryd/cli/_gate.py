@@ -35,8 +35,9 @@ def status(options: Options) -> None:
         write_line(f"{name}: {plain(found[name]) or 'none'}")
     for session, until in found["released"].items():
         write_line(f"released: {plain(session)} ({until})")
+    reasons = {r["session"]: r["reason"] for r in found["receipts"] if r["verdict"] == "refused"}
     for session, count in found["refusals"].items():
-        write_line(f"refused: {plain(session)}, {count} in a row")
+        write_line(f"refused: {plain(session)}, {count} in a row" + (f": {plain(reasons[session])}" if session in reasons else ""))
     rows = ((when(from_micros(r["at"])), r["session"], r["host"], r["verdict"], r["cause"]) for r in found["receipts"])
     table(("at", "session", "host", "verdict", "cause"), rows)
 

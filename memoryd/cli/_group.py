@@ -99,7 +99,7 @@ def shared(function: Function) -> Function:
         click.option("--require-daemon", is_flag=True, expose_value=False, callback=_keep, help="Fail where no daemon answers."),
         click.option("--session", metavar="NAME", expose_value=False, callback=_keep, help="The thread of a conversation."),
         click.option("--user", metavar="NAME", expose_value=False, callback=_keep, help="Whose memory [$MEMORYD_USER, default]."),
-        click.option("--profile", metavar="NAME", expose_value=False, callback=_keep, help="Which home [$MEMORYD_PROFILE, default]."),
+        click.option("--profile", metavar="NAME", expose_value=False, callback=_keep, help="Which profile [$MEMORYD_PROFILE, default]."),
         click.option("--home", metavar="DIR", expose_value=False, callback=_keep, help="Where memoryd keeps its files [$MEMORYD_HOME]."),
     ):
         function = add(function)

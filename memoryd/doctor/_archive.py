@@ -12,6 +12,7 @@ from memoryd.hosts import Check
 __all__ = ["archive"]
 
 _SAMPLE = 3
+_RECEIPTS = 1000  # among these is looked for the latest refusal of a session
 
 
 def archive(gate: Gate) -> Iterator[Check]:
@@ -36,14 +37,17 @@ def _sample(gate: Gate) -> Check:
 
 
 def _gate(gate: Gate) -> Check:
-    seen = gate.status(receipts=1)
+    seen = gate.status(receipts=_RECEIPTS)
     if seen.mode != "block":
         said = f"the mode is {seen.mode}, by {seen.decided_by}: a compaction goes on although its transcript is not archived"
         return doubtful("gate", said, 'set gate.mode to "block", and unset MEMORYD_GATE')
     if seen.refusals:
         session, count = max(seen.refusals.items(), key=lambda item: item[1])
-        cause = seen.receipts[-1].get("cause", "") if seen.receipts else ""
-        said = f"{len(seen.refusals)} sessions are refused and not archived ({session[:64]}: {count} in a row, cause {cause or 'unknown'})"
+        causes = [one.get("cause", "") for one in seen.receipts if (one.get("session"), one.get("verdict")) == (session, "refused")]
+        said = (
+            f"sessions that are refused and not archived: {len(seen.refusals)} "
+            f"({session[:64]}: {count} in a row, cause {causes[-1] if causes else 'unknown'}; see memoryd gate status)"
+        )
         return doubtful("gate", said, "mend the cause and compact again; 'memoryd gate release SESSION --once' lets one pass")
     if seen.released:
         said = f"{len(seen.released)} sessions pass unarchived, by a release"

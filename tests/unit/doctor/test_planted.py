@@ -171,6 +171,18 @@ async def test_a_planted_fault_is_found_and_its_remedy_named(tmp_path: Path, fau
     assert remedy in found[name].remedy
 
 
+async def test_a_refused_session_is_named_with_the_cause_of_its_own_refusal(tmp_path: Path) -> None:
+    directory = await filled(tmp_path)
+    (directory / "gate.json").write_text('{"released": {}, "refusals": {"s1": 1, "s2": 2}}')
+    (directory / "gate.json").chmod(0o600)
+    decided = [("s2", "refused", "full"), ("s1", "refused", "locked"), ("s2", "warned", ""), ("s3", "archived", "")]
+    lines = [json.dumps(dict(zip(("session", "verdict", "cause"), one, strict=True))) + "\n" for one in decided]
+    (directory / "gate.receipts.jsonl").write_text("".join(lines))
+    found = troubles(await found_in(tmp_path))["gate"]
+    assert "2 (s2: 2 in a row, cause full" in found.said
+    assert "gate release" in found.remedy
+
+
 async def test_where_all_is_well_nothing_is_said_and_nothing_is_left(tmp_path: Path) -> None:
     directory = await filled(tmp_path)
     before = {path for path in tmp_path.rglob("*") if not path.name.endswith(("-wal", "-shm", ".lock"))}
