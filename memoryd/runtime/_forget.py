@@ -46,10 +46,19 @@ class Forgetting:
             selection = await self._select(erasures, selector, timeout)
             plan = await self._kernel.gate_worker.run(self._plan, selection)
             event = Forget(new_event_id(), scope, self._kernel.clock(), selection.seqs, selection.sessions)
-            accepted = await self._kernel.sync_worker.run(erasures.begin, event, plan)
+            own = await self._kernel.sync_worker.run(self._begin, erasures, event, plan)
             self._kernel.bells.appended()
-            erased, quoted, pending = await self._finish_all(erasures, timeout, own=accepted.seq or 0)
+            erased, quoted, pending = await self._finish_all(erasures, timeout, own)
         return Forgotten(len(selection.entries) + erased, pending, selection.quoted + quoted, self._backups())
+
+    def _begin(self, erasures: Erasures, event: Forget, plan: ErasePlan) -> int:
+        """Write the forget down and clear the log, before anything that an earlier forget may be waiting for."""
+        seq = erasures.begin(event, plan).seq or 0
+        try:
+            erasures.clear(PendingErasure(seq, event.targets, plan))
+        except StoreError as error:
+            self._kernel.log.warning("forget.pending", error=type(error).__name__)
+        return seq
 
     async def _select(self, erasures: Erasures, selector: Selector, timeout: float) -> Selection:
         """The scan of the log, which a deadline may leave behind: nothing is erased yet."""
@@ -63,6 +72,7 @@ class Forgetting:
         """Files that memoryd knows and does not reach into."""
         directory = self._kernel.profile.directory
         backups, damaged = known_backups(directory), sorted(directory.glob("spool/quarantine/*"))
+        damaged += sorted(directory.parents[1].glob("hooks.quarantine/*"))  # of the whole home: nobody can read whose it is
         return (
             *(f"{path} is a backup from before and still holds what was in it; delete it when you can" for path in backups),
             *(f"{path} is an export from before and may hold what was to go; delete it when you can" for path in known_exports(directory)),

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -409,3 +410,18 @@ async def test_a_forget_that_is_killed_is_finished_by_the_next_open(tmp_path: Pa
 async def test_many_forgets_that_are_killed(tmp_path: Path) -> None:
     for seed in range(200):
         await kill_while_forgetting(tmp_path / str(seed // 10), seed)
+
+
+async def test_a_forget_clears_the_log_though_an_earlier_one_still_waits(tmp_path: Path) -> None:
+    config = {"deadlines": {"drain": 0.2, "close": 0.2}, "logging": {"level": "off"}}
+    async with memoryd.open_runtime(tmp_path, config=config) as rt:
+        with memoryd.scope(user="ada", session="s1"):
+            turns = [rt.sync_turn(f"zqsecret{n}", "ok") for n in range(3)]
+            await rt.catch_up(20)
+            with closing(connect(open_profile(tmp_path, "default").directory / "memory.db", Options())) as lock:
+                lock.run("BEGIN IMMEDIATE")
+                for turn in turns:
+                    assert (await rt.forget(id=turn.event_id)).pending
+                with closing(connect(open_profile(tmp_path, "default").directory / "log.db", Options(readonly=True))) as log:
+                    left = log.all("SELECT payload FROM event WHERE seq <= 3")
+                assert left == [(None,)] * 3
