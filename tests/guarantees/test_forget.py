@@ -415,13 +415,14 @@ async def test_many_forgets_that_are_killed(tmp_path: Path) -> None:
 async def test_a_forget_clears_the_log_though_an_earlier_one_still_waits(tmp_path: Path) -> None:
     config = {"deadlines": {"drain": 0.2, "close": 0.2}, "logging": {"level": "off"}}
     async with memoryd.open_runtime(tmp_path, config=config) as rt:
-        with memoryd.scope(user="ada", session="s1"):
-            turns = [rt.sync_turn(f"zqsecret{n}", "ok") for n in range(3)]
-            await rt.catch_up(20)
-            with closing(connect(open_profile(tmp_path, "default").directory / "memory.db", Options())) as lock:
-                lock.run("BEGIN IMMEDIATE")
-                for turn in turns:
-                    assert (await rt.forget(id=turn.event_id)).pending
-                with closing(connect(open_profile(tmp_path, "default").directory / "log.db", Options(readonly=True))) as log:
-                    left = log.all("SELECT payload FROM event WHERE seq <= 3")
-                assert left == [(None,)] * 3
+        for session in ("s1", "s2", "s3"):
+            with memoryd.scope(user="ada", session=session):
+                rt.sync_turn("zqsecret", "ok")
+        await rt.catch_up(20)
+        directory = open_profile(tmp_path, "default").directory
+        with closing(connect(directory / "memory.db", Options())) as lock, memoryd.scope(user="ada"):
+            lock.run("BEGIN IMMEDIATE")
+            for session in ("s1", "s2", "s3"):
+                assert (await rt.forget(session=session)).pending
+            with closing(connect(directory / "log.db", Options(readonly=True))) as log:
+                assert log.all("SELECT payload FROM event WHERE seq <= 3") == [(None,)] * 3
