@@ -32,6 +32,9 @@ _SERVERS = "mcpServers"
 _FILES = ((".cursor", "mcp.json"), (".gemini", "settings.json"))
 _NOTHING_KEPT = "an MCP client gives no signal before it compacts its context: only what is added through the tools is kept"
 
+_NO_PACKAGE, _GET_PACKAGE = "the package mcp is not installed", "pip install 'memoryd[mcp]'"
+_ENTER = "memoryd install mcp; a client that keeps its list itself, such as Claude Code, is not looked into"
+
 
 class McpHost:
     """``--scope user`` is every client found in the home, ``project`` the .mcp.json of the working directory."""
@@ -50,7 +53,8 @@ class McpHost:
     def plan_install(self, place: Place) -> Plan:
         entry = _entry(place)
         changes = [change for path in _chosen(place) for change in plan_put(path, lambda text: _put(text, entry), "the server memoryd")]
-        return Plan(tuple(changes), (_NOTHING_KEPT, *_by_hand(place)))
+        notes = () if find_spec("mcp") is not None else (f"the server cannot start yet: {_NO_PACKAGE}: {_GET_PACKAGE}",)
+        return Plan(tuple(changes), (*notes, _NOTHING_KEPT, *_by_hand(place)))
 
     def plan_uninstall(self, place: Place) -> Plan:
         changes: list[Change] = []
@@ -64,8 +68,8 @@ class McpHost:
         return (
             Check("extra", "ok", "the package mcp is installed")
             if find_spec("mcp") is not None
-            else Check("extra", "fail", "the package mcp is not installed", "pip install 'memoryd[mcp]'"),
-            Check("server", "ok" if there else "warn", said, "" if there else "memoryd install mcp"),
+            else Check("extra", "fail", _NO_PACKAGE, _GET_PACKAGE),
+            Check("server", "ok" if there else "warn", said, "" if there else _ENTER),
             Check("gate", "skip", _NOTHING_KEPT),
         )
 

@@ -12,6 +12,8 @@ import pytest
 
 from memoryd.blocking import Memory
 from memoryd.core import scope
+from memoryd.hosts import Place
+from memoryd_mcp import host
 from tests.adapters.mcp.conftest import Raw, files_with
 from tests.daemon.harness import Daemon
 
@@ -93,3 +95,11 @@ def _holders(folder: Path) -> set[int]:
         if any(name.startswith(f"{folder}/") and name.endswith("log.db") for name in names):
             found.add(int(process.name))
     return found
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_install_says_so_where_the_server_could_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+    monkeypatch.setattr("memoryd_mcp._host.find_spec", lambda name: there or None)
+    place = Place(home=tmp_path, cwd=tmp_path, memoryd_home=tmp_path / "m", python=sys.executable)
+    said = [note for note in host.plan_install(place).notes if "pip install 'memoryd[mcp]'" in note]
+    assert bool(said) is not there
