@@ -42,8 +42,11 @@ def store(options: Options, key: str, value: str | None, kind: str | None, metad
 
 
 def stdin_text(argument: str) -> str:
-    """All of standard input as text."""
-    return stdin_bytes(argument).decode("utf-8", "surrogateescape")
+    """All of standard input as text.  None at all is more often a variable that was not set than an empty text that was meant."""
+    data = stdin_bytes(argument)
+    if not data:
+        raise click.UsageError(f"Missing argument '{argument}', and standard input is empty; '' as {argument} is an empty text.")
+    return data.decode("utf-8", "surrogateescape")
 
 
 def stdin_bytes(argument: str) -> bytes:

@@ -32,6 +32,8 @@ def test_a_value_from_standard_input(memoryd: Run) -> None:
     assert memoryd("store", "notes", stdin="line 1\nline 2\n").code == 0
     assert memoryd("get", "notes", "--json").json["value"] == "line 1\nline 2\n"
     assert memoryd("store", "empty", "").code == 0
+    assert memoryd("store", "notes", stdin="").code == 64, "a variable that was not set is no value"
+    assert "line 1" in memoryd("get", "notes").out
     assert memoryd("get", "empty").out == "\n"
 
 
