@@ -8,7 +8,7 @@ import shlex
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ def of_claude(place: Place, folder: Path, events: Iterable[str], files: Sequence
     settings = [settings for path in files if (settings := _settings(path, parse_json)) is not None]
     hooks = _merged(settings)
     return (
+        *_can_be_read(files, parse_json),
         _hooks_are_there("claude-code", hooks, events),
         *_programs_are_there("claude-code", hooks),
         _switched_on(settings, "disableAllHooks", False),
@@ -48,6 +49,7 @@ def of_codex(place: Place, path: Path, events: Iterable[str]) -> tuple[Check, ..
     settings = _settings(path, parse_toml) or {}
     hooks = _merged([settings])
     return (
+        *_can_be_read([path], parse_toml),
         _hooks_are_there("codex", hooks, events),
         *_programs_are_there("codex", hooks),
         _switched_on([settings.get("features", {})], "hooks", True),
@@ -61,6 +63,7 @@ def of_gemini(place: Place, path: Path, events: Iterable[str]) -> tuple[Check, .
     hooks = _merged([_settings(path, parse_json) or {}])
     said = "advisory: Gemini CLI compresses whatever a hook answers"
     return (
+        *_can_be_read([path], parse_json),
         _hooks_are_there("gemini", hooks, events),
         *_programs_are_there("gemini", hooks),
         Check("gate", "skip", said),
@@ -79,6 +82,17 @@ def _settings(path: Path, parse: Any) -> Mapping[str, Any] | None:
     except ConfigError:
         return None
     return found if isinstance(found, dict) else None
+
+
+def _can_be_read(files: Iterable[Path], parse: Callable[[str], Any]) -> Iterator[Check]:
+    """What is wrong with files that are there: nothing can be installed into them, nor taken out, before that is mended."""
+    for path in files:
+        try:
+            if text := read_text(path):
+                parse(text)
+        except ConfigError as error:
+            said = str(error) if str(path) in str(error) else f"{path}: {error}"
+            yield Check("settings", "fail", said, "mend it first: memoryd edits no file that it cannot read")
 
 
 def _merged(settings: Iterable[Mapping[str, Any]]) -> Hooks:

@@ -61,6 +61,20 @@ def test_nothing_is_installed(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "file"), [("claude-code", ".claude/settings.json"), ("codex", ".codex/config.toml"), ("gemini", ".gemini/settings.json")]
+)
+def test_settings_that_nobody_can_read_are_named(place: Place, host: str, file: str) -> None:
+    path = place.home / file
+    path.parent.mkdir(parents=True)
+    path.write_text("{} x")
+    found = checks(place, host)["settings"]
+    assert found.state == "fail"
+    assert found.said.count(str(path)) == 1
+    path.write_text("")
+    assert "settings" not in checks(place, host)
+
+
+@pytest.mark.parametrize(
     ("says", "state", "words"),
     [
         ("2.1.332 (Claude Code)", "ok", "a gate that crashes refuses too"),
