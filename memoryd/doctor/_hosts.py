@@ -52,7 +52,7 @@ def _told(error: Exception) -> str:
 
 def hosts(home: Path) -> Iterator[Check]:
     """One line for each host that memoryd is installed in, and for each adapter that is broken; and one while none is recorded."""
-    if paused_now(home) is not None:
+    if home.is_dir() and paused_now(home) is not None:
         yield doubtful("recording", "agent programs are not recorded: it is paused", "memoryd resume")
     seen = see_hosts(home)
     for host in seen:
