@@ -16,7 +16,10 @@ from memoryd.errors import ConfigError, MemorydError
 if TYPE_CHECKING:
     from memoryd.hosts import Host, Place, Plan
 
-_scope = click.option("--scope", metavar="SCOPE", help="user (default): for every project; project: for the working directory.")
+_scope = click.option(
+    "--scope", metavar="SCOPE",
+    help="user (default): for every project; project: for the working directory; plugin: for a plugin.  Not every host has each.",
+)  # fmt: skip
 _hermes_home = click.option("--hermes-home", metavar="DIR", help="Hermes Agent's home [$HERMES_HOME].")
 _dry_run = click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 
