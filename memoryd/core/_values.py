@@ -217,7 +217,10 @@ class CheckpointInfo(Value):
 
 @attrs.frozen(slots=True, eq=False, repr=False)
 class Restored(Value):
-    """The raw rows of one attempt, in order, as canonical JSON bytes; a forgotten row is None and counted in ``erased``.  ``source`` holds the source's own bytes where a host gave a transcript."""
+    """The raw rows of one attempt, in order, as canonical JSON bytes; a forgotten row is None and counted in ``erased``.
+
+    ``source`` holds the source's own bytes where a host gave a transcript.
+    """
 
     id: str
     attempt: int
