@@ -68,7 +68,7 @@ def tell(host: str, event: str) -> int:
 def spool(frame: bytes, payload: bytes) -> None:
     """One append; what is cut off by a full disk is put aside when the file is read."""
     home = memoryd_home()
-    if not frame or keeps_nothing(payload):
+    if not frame or has_no_transcript(payload):
         return
     if may_be_kept_out(home, payload):
         return hand_over(frame)
@@ -80,17 +80,16 @@ def spool(frame: bytes, payload: bytes) -> None:
             spool(frame, payload)
 
 
-def keeps_nothing(payload: bytes) -> bool:
-    """Whether the session is private, or the host itself keeps no transcript of it."""
-    if posix.environ.get(b"MEMORYD_PRIVATE") not in (None, b"", b"0") or posix.environ.get(b"CLAUDE_CODE_SKIP_PROMPT_HISTORY"):
-        return True
-    return payload.partition(b'"transcript_path"')[2].lstrip(b" \t\r\n:").startswith(b"null")
+def has_no_transcript(payload: bytes) -> bool:
+    """Whether the host itself keeps nothing of the session: then memoryd keeps nothing either."""
+    named = payload.partition(b'"transcript_path"')[2].lstrip(b" \t\r\n:")
+    return bool(posix.environ.get(b"CLAUDE_CODE_SKIP_PROMPT_HISTORY")) or named.startswith(b"null")
 
 
 def may_be_kept_out(home: bytes, payload: bytes) -> bool:
     """Whether the user keeps anything out of memory: then a process that can read the settings decides.  Rather too often than not."""
     settings = (home, home + DEFAULT_PROFILE, xdg(b"XDG_CONFIG_HOME", b"/.config") + b"/memoryd")
-    if posix.environ.get(b"MEMORYD_PROFILE") or any(name.startswith(b"MEMORYD_CAPTURE") for name in posix.environ):
+    if any(name.startswith((b"MEMORYD_PROFILE", b"MEMORYD_PRIVATE", b"MEMORYD_CAPTURE")) for name in posix.environ):
         return True
     if exists(home + b"/pauses.json") or any(map(has_words, settings)):
         return True
@@ -251,9 +250,21 @@ def field(data: bytes) -> "tuple[bytes, bytes]":
 def packed(host: str, event: str, payload: bytes) -> bytes:
     names = [*PASSED_ON, *(name for name in posix.environ if name.startswith(SETTINGS))]
     environment = [name + b"=" + posix.environ[name] for name in names if posix.environ.get(name)]
+    environment += [b"MEMORYD_TRANSCRIPT_BYTES=" + size for size in transcript_size(payload)]
     fields = [b"1", raw(host), raw(event), directory()]
     body = b"".join(map(sized, fields)) + len(environment).to_bytes(4, "big") + b"".join(map(sized, environment)) + sized(payload)
     return b"H" + sized(body)
+
+
+def transcript_size(payload: bytes) -> "list[bytes]":
+    """What the transcript has now, where that can be told: whoever reads the frame may do so much later."""
+    named = payload.partition(b'"transcript_path"')[2].split(b'"', 2)[1:2]
+    try:
+        return [b"%d" % posix.stat(name).st_size for name in named if b"\\" not in name]
+    except FileNotFoundError:
+        return [b"0"]
+    except (OSError, ValueError):
+        return []
 
 
 def sized(data: bytes) -> bytes:

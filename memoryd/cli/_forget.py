@@ -9,7 +9,7 @@ import click
 
 from memoryd.cli._group import Options, command, pass_options
 from memoryd.cli._output import busy, to_json, write_json, write_line
-from memoryd.cli._session import run
+from memoryd.cli._session import run, take_in_hooks
 from memoryd.cli._types import TIME
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def forget(
         )
 
     with busy("erasing"):
+        take_in_hooks(options)  # what was said before is recorded before, so that it goes too
         forgotten = run(options, work)
     _print(options, forgotten)
 

@@ -93,7 +93,7 @@ def take_in_hooks(options: Options) -> None:
         pass
 
     if has_spool(loaded(options).home):
-        run(options, nothing_else)
+        run(options, nothing_else, here=True)  # a daemon would do it in its own time
 
 
 @contextmanager

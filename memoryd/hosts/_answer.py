@@ -12,11 +12,12 @@ import trio
 
 from memoryd.core import fence_marker, scope
 from memoryd.errors import CheckpointNotFound, ConfigError, InvalidInput, MemorydError
-from memoryd.hosts._call import Call, understood, why_unrecorded_now
+from memoryd.hosts._call import Call, size_of, understood, why_unrecorded_now
 from memoryd.hosts._capsule import capsule
 from memoryd.hosts._dialect import SILENT, find_dialect, refused_blindly
 from memoryd.hosts._gate import answer_gate, archive_quietly
-from memoryd.hosts._record import NotRecorded, note_session, record_others, record_turns, size_of
+from memoryd.hosts._hide import hide
+from memoryd.hosts._record import NotRecorded, note_session, record_others, record_turns
 from memoryd.hosts._shelves import Shelves
 from memoryd.hosts._spool import spool_allowed
 from memoryd.hosts._state import States
@@ -79,7 +80,7 @@ async def _tell(runtime: Runtime, call: Call) -> HookReply:
             await trio.to_thread.run_sync(_note, runtime, call)
             return reply
         case _ if await trio.to_thread.run_sync(why_unrecorded_now, call, runtime.home):
-            return SILENT
+            await trio.to_thread.run_sync(hide, call, runtime.home)
         case "start" if heard.why == "compact":
             return await _rebrief(runtime, call)
         case "start":
@@ -101,7 +102,9 @@ def _go_on(runtime: Runtime, call: Call) -> None:
 
 def _note(runtime: Runtime, call: Call) -> None:
     with suppress(ConfigError):
-        if not why_unrecorded_now(call, runtime.home):
+        if why_unrecorded_now(call, runtime.home):
+            hide(call, runtime.home)
+        else:
             note_session(runtime, call)
 
 

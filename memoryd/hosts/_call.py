@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from memoryd.core import Config, Value
-from memoryd.hosts._consent import consent
+from memoryd.hosts._consent import consent, unpaused_consent
 from memoryd.hosts._dialect import Dialect, Heard
 from memoryd.hosts._transcript import parsed
 from memoryd.settings import load_config, resolve_home
 from memoryd.wire import HookCall
 
-__all__ = ["Call", "understood", "why_unrecorded", "why_unrecorded_now"]
+__all__ = ["Call", "is_hidden", "size_of", "understood", "why_unrecorded", "why_unrecorded_now"]
+
+
+def size_of(path: str) -> int:
+    """Bytes of the file; 0 where there is none."""
+    with suppress(OSError, ValueError):
+        return os.stat(path).st_size
+    return 0
 
 
 @attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
@@ -43,6 +51,12 @@ class Call(Value):
         return self.environment.get("MEMORYD_USER") or "default"
 
     @property
+    def size(self) -> int:
+        """Bytes of the transcript when the hook ran, as the hook program says, else now; 0 where there is none."""
+        told = self.environment.get("MEMORYD_TRANSCRIPT_BYTES", "")
+        return int(told) if told.isdecimal() and not self.heard.agent else size_of(self.heard.transcript or "")
+
+    @property
     def home(self) -> Path | None:
         """The home that the host's environment names; None where it names none.  Raises :class:`~memoryd.errors.ConfigError`."""
         named = any(self.environment.get(name) for name in ("MEMORYD_HOME", "XDG_DATA_HOME", "HOME"))
@@ -63,6 +77,12 @@ def why_unrecorded_now(call: Call, home: Path) -> str:
     """As :func:`why_unrecorded`, by the settings as they are now in the files and in the host's environment: those that a runtime was
     opened with may be old, and another program's.  Raises :class:`~memoryd.errors.ConfigError`."""
     return why_unrecorded(call, load_config(home, call.profile, environ=call.environ_here).config, home)
+
+
+def is_hidden(call: Call, home: Path) -> bool:
+    """Whether ``call`` is of a session, or a folder, that is kept out of memory now, pauses aside.  Raises as the one above."""
+    config = load_config(home, call.profile, environ=call.environ_here).config
+    return not unpaused_consent(call.cwd, config, call.environment)
 
 
 def understood(call: HookCall, dialect: Dialect) -> Call:

@@ -18,7 +18,10 @@ import attrs
 from memoryd.core import Config, Value
 from memoryd.errors import ConfigError
 
-__all__ = ["IGNORE_FILE", "Consent", "Pause", "consent", "excluded_by", "pause", "paused_now", "read_pauses", "resume", "was_paused"]
+__all__ = [
+    "IGNORE_FILE", "Consent", "Pause", "consent", "excluded_by", "pause", "paused_now", "read_pauses", "resume", "unpaused_consent",
+    "was_paused",
+]  # fmt: skip
 
 IGNORE_FILE = ".memoryd-ignore"
 _PAUSES = "pauses.json"
@@ -51,6 +54,11 @@ def consent(cwd: str, config: Config, memoryd_home: Path, *, environ: Mapping[st
     """Whether what is said in the working directory ``cwd`` (as the host names it) at ``at`` (microseconds; now) may be recorded."""
     if was_paused(read_pauses(memoryd_home), time.time_ns() // 1000 if at is None else at):
         return Consent(False, "recording is paused ('memoryd resume' ends that)")
+    return unpaused_consent(cwd, config, environ)
+
+
+def unpaused_consent(cwd: str, config: Config, environ: Mapping[str, str] | None = None) -> Consent:
+    """As :func:`consent`, but for pauses: what a transcript has from one is known by its times."""
     env = os.environ if environ is None else environ
     if config.capture.private or env.get("MEMORYD_PRIVATE", "") not in ("", "0"):
         return Consent(False, "the session is private (capture.private, or MEMORYD_PRIVATE in the agent's environment)")

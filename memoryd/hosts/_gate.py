@@ -18,6 +18,7 @@ from memoryd.core import Config, Receipt
 from memoryd.errors import CheckpointBlocked, ConfigError, InvalidInput, MemorydError
 from memoryd.hosts._call import Call, why_unrecorded
 from memoryd.hosts._consent import read_pauses, was_paused
+from memoryd.hosts._hide import shown_again, without_hidden
 from memoryd.hosts._shelves import Shelves
 from memoryd.hosts._state import Saved, States
 from memoryd.hosts._transcript import Stamp, archive_rows, read_stable, stamp_of, without_pauses
@@ -140,10 +141,11 @@ def _archive(call: Call, asked: _Asked, states: States) -> Receipt:
     try:
         source, stamp = read_stable(path)
         _check_grown(saved, path, stamp)
+        source = without_hidden(source, shown_again(states, call))
         if (pauses := read_pauses(call.home_here)) if call.home_here is not None else ():
             source = without_pauses(call.dialect, source, lambda at: was_paused(pauses, at))
         if not source:
-            return asked.checkpoint(None)  # all of it was said while recording was paused
+            return asked.checkpoint(None)  # all of it was said while nothing was to be recorded
         rows = archive_rows(call.dialect, source)
     except (InvalidInput, MemoryError) as error:
         receipt = asked.checkpoint(_failing(error))

@@ -57,11 +57,12 @@ def _here(call: HookCall, home: Path) -> Call | None:
 
 
 def _worth(calls: Sequence[Call | None]) -> Iterator[Call]:
-    """Those that still say something: nobody waits for a recall any more, and the last call of a session covers those before it."""
+    """Those that still say something: nobody waits for a recall any more, and the last call of a session covers those before it,
+    but for where it began, was cut, or ended."""
     told = [call for call in calls if call is not None and call.heard.kind not in ("gate", "prompt") and call.heard.why != "compact"]
     last = {_thread(call): call for call in told}
     for call in told:
-        if call is last[_thread(call)] or call.heard.kind in ("end", "compacted"):
+        if call is last[_thread(call)] or call.heard.kind in ("start", "end", "compacted"):
             yield call
 
 

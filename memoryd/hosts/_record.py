@@ -10,16 +10,17 @@ import attrs
 
 from memoryd.core import scope
 from memoryd.errors import InvalidInput, JournalUnavailable, StoreError
-from memoryd.hosts._call import Call, why_unrecorded_now
+from memoryd.hosts._call import Call, size_of, why_unrecorded_now
 from memoryd.hosts._consent import read_pauses, was_paused
 from memoryd.hosts._dialect import Heard
+from memoryd.hosts._hide import hidden_in, name_of, shown_again
 from memoryd.hosts._project import look_at_git, project_of
 from memoryd.hosts._state import Known, States
 from memoryd.hosts._turns import Said, take_turns
 from memoryd.runtime import Runtime
 from memoryd.store import open_profile
 
-__all__ = ["NotRecorded", "note_session", "record_others", "record_turns", "size_of"]
+__all__ = ["NotRecorded", "note_session", "record_others", "record_turns"]
 
 PATIENCE_S = 5.0
 LONGEST_S = 30.0
@@ -40,13 +41,13 @@ def record_turns(runtime: Runtime, call: Call, *, settled: bool) -> bool:
     heard = call.heard
     if not heard.transcript or not heard.session:
         return False
-    states, name = States(open_profile(runtime.home, runtime.profile), call.host), _name(heard)
+    states, name = States(open_profile(runtime.home, runtime.profile), call.host), name_of(call)
     recording = _Recording(runtime, call)
     end = size_of(heard.transcript)
     with states.taking(name, PATIENCE_S):
         place, cut = take_turns(
             call.dialect, heard.transcript, states.place(name), recording.record, states.digest, settled=settled, said=heard.said,
-            agent=heard.agent, kept_out=recording.was_paused,
+            agent=heard.agent, kept_out=recording.was_paused, hidden=shown_again(states, call).covers,
         )  # fmt: skip
         states.put(name, place)
     if recording.problem:
@@ -58,7 +59,8 @@ def record_turns(runtime: Runtime, call: Call, *, settled: bool) -> bool:
 def note_session(runtime: Runtime, call: Call) -> None:
     """Remember that there is this session, so that :func:`record_others` finds what it says, whether or not its end is told."""
     if call.heard.transcript and call.heard.session:
-        states, name = States(open_profile(runtime.home, runtime.profile), call.host), _name(call.heard)
+        states, name = States(open_profile(runtime.home, runtime.profile), call.host), name_of(call)
+        shown_again(states, call)
         if not states.known(name).transcript:
             states.put(name, _known(call))
 
@@ -70,27 +72,17 @@ def record_others(runtime: Runtime, call: Call) -> None:
         if known.transcript == call.heard.transcript or size_of(known.transcript) <= known.end:
             continue
         heard = Heard(kind="turn", session=known.session, transcript=known.transcript, cwd=known.cwd, agent=known.agent)
-        environment = {**call.environment, "MEMORYD_USER": known.user}
+        environment = {**call.environment, "MEMORYD_USER": known.user, "MEMORYD_TRANSCRIPT_BYTES": ""}
         other = attrs.evolve(call, heard=heard, cwd=known.cwd, environment=environment)
-        if not why_unrecorded_now(other, runtime.home):
+        is_hidden = hidden_in(states, name_of(other), known.transcript).goes_on  # a private session, maybe one that runs now
+        if not is_hidden and not why_unrecorded_now(other, runtime.home):
             with suppress(InvalidInput, StoreError):
                 record_turns(runtime, other, settled=_is_at_rest(known.transcript))
-
-
-def _name(heard: Heard) -> str:
-    return heard.session if not heard.agent else f"{heard.session}\0{heard.transcript}"
 
 
 def _known(call: Call) -> Known:
     heard = call.heard
     return Known(session=heard.session, transcript=heard.transcript or "", cwd=call.cwd, user=call.user, agent=heard.agent)
-
-
-def size_of(path: str) -> int:
-    """Bytes of the file; 0 where there is none."""
-    with suppress(OSError, ValueError):
-        return os.stat(path).st_size
-    return 0
 
 
 def _is_at_rest(path: str) -> bool:

@@ -18,6 +18,7 @@ import attrs
 from memoryd.core import Value
 from memoryd.errors import ProtocolError
 from memoryd.hosts._call import Call, why_unrecorded
+from memoryd.hosts._hide import hide
 from memoryd.settings import load_config
 from memoryd.store import private_directory, write_private
 from memoryd.wire import HookCall
@@ -49,7 +50,9 @@ def append_spool(home: Path, call: HookCall) -> None:
 def spool_allowed(call: Call) -> None:
     """Put ``call`` back, where the settings let anything of it be written.  Blocking; raises OSError and the configuration's errors."""
     loaded = load_config(call.home, call.profile, environ=call.environ_here)
-    if not why_unrecorded(call, loaded.config, loaded.home):
+    if why_unrecorded(call, loaded.config, loaded.home):
+        hide(call, loaded.home)
+    else:
         append_spool(loaded.home, call.frame)
 
 

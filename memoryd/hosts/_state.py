@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import attrs
 
@@ -21,7 +21,7 @@ from memoryd.core import Value, keyed
 from memoryd.errors import StoreError, StoreLocked
 from memoryd.store import ProfileStore, os_errors, private_directory
 
-__all__ = ["Known", "Place", "Saved", "States"]
+__all__ = ["Hidden", "Known", "Place", "Saved", "States"]
 
 _SWEPT = 200
 
@@ -65,6 +65,34 @@ class Known(Value):
     end: int = 0
 
 
+Ranges: TypeAlias = tuple[tuple[int, int], ...]
+
+
+def _ranges(found: Any) -> Ranges:
+    return tuple((int(start), int(end)) for start, end in found)
+
+
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class Hidden(Value):
+    """Where a transcript has what was said while its session was kept out of memory: from each ``start`` to before its ``end``, in
+    bytes.  ``goes_on`` where that was so at the last event that was told."""
+
+    path: str = ""
+    inode: int = 0
+    ranges: Ranges = attrs.field(default=(), converter=_ranges)
+    goes_on: bool = False
+
+    def covers(self, offset: int) -> bool:
+        return any(start <= offset < end for start, end in self.ranges)
+
+    def more(self, start: int, end: int, *, goes_on: bool) -> Hidden:
+        """With one more range, which continues the last one where they touch."""
+        ranges = self.ranges
+        if ranges and start <= ranges[-1][1]:
+            start, ranges = ranges[-1][0], ranges[:-1]
+        return attrs.evolve(self, ranges=(*ranges, (start, end)), goes_on=goes_on)
+
+
 class States:
     """The files of one profile and host."""
 
@@ -80,6 +108,9 @@ class States:
     def saved(self, session: str) -> Saved:
         return cast(Saved, self._read(session, "saved", Saved))
 
+    def hidden(self, session: str) -> Hidden:
+        return cast(Hidden, self._read(session, "hidden", Hidden))
+
     def known(self, session: str) -> Known:
         return cast(Known, self._read(session, "known", Known))
 
@@ -91,7 +122,7 @@ class States:
                 found.append(_made(Known, json.loads(path.read_bytes())))
         return found
 
-    def put(self, session: str, value: Place | Saved | Known) -> None:
+    def put(self, session: str, value: Place | Saved | Known | Hidden) -> None:
         """Remember ``value``, as far as the disk lets us."""
         with suppress(OSError, StoreError):
             private_directory(self._directory)

@@ -56,11 +56,12 @@ Record = Callable[[Said], bool]
 
 class Taker:
     """Takes the rows of one transcript in order.  ``place`` is where the next reading begins; ``cut`` is where what was said before the
-    last compaction that was passed ends, 0 where none was.  Answers of a time that is ``kept_out`` are passed over."""
+    last compaction that was passed ends, 0 where none was.  Answers of a time that is ``kept_out``
+    and records at an offset that is ``hidden`` are passed over."""
 
     def __init__(
         self, dialect: Dialect, record: Record, digest: Callable[[str], str], place: Place, agent: str = "",
-        kept_out: Callable[[int], bool] = lambda at: False,
+        kept_out: Callable[[int], bool] = lambda at: False, hidden: Callable[[int], bool] = lambda offset: False,
     ) -> None:  # fmt: skip
         self.place = place
         self.cut = 0
@@ -71,6 +72,7 @@ class Taker:
         self._begun = place
         self._agent = agent
         self._kept_out = kept_out
+        self._hidden = hidden
         self._open: _Open | None = None
         self._end = place.offset
         self._heard: set[int] = set()  # what any answer read so far says, and of the last message all parts
@@ -79,7 +81,7 @@ class Taker:
     def take(self, lines: Iterable[Line]) -> bool:
         """False where a turn could not be recorded: :attr:`place` is before it then."""
         for line in lines:
-            row = self._dialect.row(line.record) if line.record is not None else None
+            row = self._dialect.row(line.record) if line.record is not None and not self._hidden(line.start) else None
             if row is not None and not self._row(row, line.start):
                 return False
             self._end = line.end
@@ -196,13 +198,13 @@ class Taker:
 
 def take_turns(
     dialect: Dialect, path: str, place: Place, record: Record, digest: Callable[[str], str], *, settled: bool, said: str = "",
-    agent: str = "", kept_out: Callable[[int], bool] = lambda at: False,
+    agent: str = "", kept_out: Callable[[int], bool] = lambda at: False, hidden: Callable[[int], bool] = lambda offset: False,
 ) -> tuple[Place, int]:  # fmt: skip
     """Record what ``path`` has beyond ``place``; ``settled`` where the last answer is done.  Returns where to go on, and :attr:`Taker.cut`.
 
     Raises :class:`~memoryd.errors.InvalidInput` where the file cannot be read.
     """
-    taker = Taker(dialect, record, digest, _valid(place, path), agent, kept_out)
+    taker = Taker(dialect, record, digest, _valid(place, path), agent, kept_out, hidden)
     if taker.take(read_lines(path, taker.place.offset)) and settled:
         taker.settle(said)
     return taker.place, taker.cut

@@ -30,6 +30,7 @@ class Session:
         self.cwd.mkdir(parents=True, exist_ok=True)
         self.transcript = room / "transcript.jsonl"
         self._environ = environ
+        self.name = "s-1"
         settings = parse_json((Path(os.environ["HOME"]) / ".claude/settings.json").read_text())
         self._commands = {event: groups[0]["hooks"][0]["command"] for event, groups in settings["hooks"].items()}
 
@@ -46,17 +47,24 @@ class Session:
         said: dict[str, Any] = {"role": role, "content": text}
         if role == "assistant":
             said |= {"id": f"m-{number}", "content": [{"type": "text", "text": text}]}
-        line = {"type": role, "uuid": f"{role[0]}-{number}", "message": said, "isSidechain": False, "sessionId": "s-1"}
+        line = {"type": role, "uuid": f"{self.name}-{number}", "message": said, "isSidechain": False, "sessionId": self.name}
         with self.transcript.open("a") as file:
             file.write(json.dumps({**line, "cwd": str(self.cwd), "timestamp": at}) + "\n")
 
-    def compact(self) -> None:
+    def begin(self, user: str, assistant: str) -> None:
+        """A first turn, and what the hook leaves to a process of its own done."""
+        self.tell("SessionStart", source="resume")
+        time.sleep(0.8)  # as a person would take
+        self.say(user, assistant)
+        time.sleep(0.8)
+
+    def compact(self, summary: str = f"about the {WORDS}") -> None:
         self.tell("PreCompact", trigger="auto", custom_instructions=None)
-        self.tell("PostCompact", trigger="auto", compact_summary=f"about the {WORDS}")
+        self.tell("PostCompact", trigger="auto", compact_summary=summary)
         self.tell("SessionEnd", reason="other")
 
     def tell(self, event: str, **fields: Any) -> None:
-        payload = {"session_id": "s-1", "transcript_path": str(self.transcript), "cwd": str(self.cwd), "hook_event_name": event, **fields}
+        payload = {"session_id": self.name, "transcript_path": str(self.transcript), "cwd": str(self.cwd), "hook_event_name": event, **fields}
         environ = {**os.environ, **self._environ}
         done = subprocess.run(
             ["sh", "-c", self._commands[event]], input=json.dumps(payload).encode(), capture_output=True, timeout=60, check=False,
@@ -76,7 +84,7 @@ def installed(room: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def files_with(room: Path, words: str) -> list[str]:
     """Every file below ``room`` that holds ``words``, but for what is the host's own."""
     paths = [path for folder, _, names in os.walk(room) for name in names if (path := Path(folder, name)).is_file()]
-    return [str(path.relative_to(room)) for path in paths if path.name != "transcript.jsonl" and words.encode() in path.read_bytes()]
+    return [str(path.relative_to(room)) for path in paths if path.suffix != ".jsonl" and words.encode() in path.read_bytes()]
 
 
 def paused(room: Path, memoryd: Memoryd) -> None:
@@ -89,7 +97,7 @@ def excluded(room: Path, memoryd: Memoryd) -> None:
 
 
 def ignored(room: Path, memoryd: Memoryd) -> None:
-    (room / "project").mkdir()
+    (room / "project").mkdir(exist_ok=True)
     (room / "project/.memoryd-ignore").touch()
 
 
@@ -122,6 +130,67 @@ def test_a_session_that_its_environment_calls_private_is_in_no_file(installed: P
     session.compact()
     _settle(memoryd)
     assert files_with(installed, WORDS) == []
+
+
+@pytest.mark.parametrize(("serving", "is_told"), [(daemon, False), (daemon, True), (lambda room: nullcontext(), True)])
+def test_what_a_session_said_while_it_was_private_stays_out_when_it_goes_on_in_the_open(
+    installed: Path, memoryd: Memoryd, serving: Callable[[Path], Any], is_told: bool
+) -> None:
+    """Its transcript has it.  Another session begins meanwhile, which reads what others have said."""
+    with serving(installed):
+        Session(installed).begin("Where do wombats live?", "In burrows.")
+        private = Session(installed, MEMORYD_PRIVATE="1")
+        private.begin(f"Where does the {WORDS} live?", "On Rottnest Island.")
+        private.write("user", f"And what does a {WORDS} eat?")
+        other = Session(installed)
+        other.name, other.transcript = "s-2", installed / "other.jsonl"
+        other.begin("Where do bats live?", "In caves.")
+        _settle(memoryd)
+        private.write("assistant", "Grass.")
+        if is_told:
+            private.tell("Stop", last_assistant_message="Grass.")
+            time.sleep(0.8)
+        again = Session(installed)
+        again.begin("Where do koalas live?", "In trees.")
+        again.compact(summary="")
+        _settle(memoryd)
+        kept = [row for line in memoryd("export").splitlines() if (row := json.loads(line)).get("kind") == "turn"]
+    assert sorted(turn["assistant"] for turn in kept) == ["In burrows.", "In caves.", "In trees."]
+    assert files_with(installed, "koalas") != []
+    for words in (WORDS, "Rottnest", "Grass"):
+        assert files_with(installed, words) == []
+
+
+def test_what_was_said_in_a_folder_while_it_was_kept_out_stays_out(installed: Path, memoryd: Memoryd) -> None:
+    with Daemon(installed):
+        session = Session(installed)
+        session.begin("Where do wombats live?", "In burrows.")
+        ignored(installed, memoryd)
+        session.say(f"Where does the {WORDS} live?", "On Rottnest Island.")
+        (installed / "project/.memoryd-ignore").unlink()
+        session.say("Where do koalas live?", "In trees.")
+        session.compact(summary="")
+        _settle(memoryd)
+    assert files_with(installed, "koalas") != []
+    assert files_with(installed, WORDS) == []
+
+
+def test_a_transcript_that_is_all_private_may_be_compacted_in_the_open(installed: Path, memoryd: Memoryd) -> None:
+    with Daemon(installed):
+        Session(installed, MEMORYD_PRIVATE="1").begin(f"Where does the {WORDS} live?", "On Rottnest Island.")
+        again = Session(installed)
+        again.tell("SessionStart", source="resume")
+        again.compact(summary="")
+    assert files_with(installed, "Rottnest") == []
+
+
+def test_what_waits_in_the_spool_is_forgotten_with_the_rest(installed: Path, memoryd: Memoryd) -> None:
+    with Daemon(installed):
+        Session(installed, MEMORYD_SOCKET=str(installed / "nobody")).say(f"Where does the {WORDS} live?", "On Rottnest Island.")
+        assert files_with(installed, WORDS) == ["home/hooks.spool"]
+        memoryd("forget", "--session", "s-1", "--yes")
+    assert files_with(installed, WORDS) == []
+    assert files_with(installed, "Rottnest") == []
 
 
 @pytest.mark.parametrize("variable", ["MEMORYD_CAPTURE_PRIVATE=true", "MEMORYD_CAPTURE_EXCLUDE=project"])
@@ -180,8 +249,7 @@ def test_an_answer_that_was_written_in_a_pause_stays_out_of_a_turn_that_began_be
 def test_a_session_that_was_all_in_a_pause_may_compact_after_it(installed: Path, memoryd: Memoryd) -> None:
     session = Session(installed)
     memoryd("pause")
-    session.say(f"Where does the {WORDS} live?", "On Rottnest Island.")
-    time.sleep(0.01)
+    session.begin(f"Where does the {WORDS} live?", "On Rottnest Island.")
     memoryd("resume")
     session.tell("PreCompact", trigger="auto", custom_instructions=None)
     assert files_with(installed, "Rottnest") == []
