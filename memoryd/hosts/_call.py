@@ -58,9 +58,16 @@ class Call(Value):
 
     @property
     def home(self) -> Path | None:
-        """The home that the host's environment names; None where it names none.  Raises :class:`~memoryd.errors.ConfigError`."""
-        named = any(self.environment.get(name) for name in ("MEMORYD_HOME", "XDG_DATA_HOME", "HOME"))
-        return resolve_home(None, self.environment) if named else None
+        """The home that the host's environment names, a relative one from where the hook ran; None where it names none.
+
+        Raises :class:`~memoryd.errors.ConfigError`.
+        """
+        if not any(self.environment.get(name) for name in ("MEMORYD_HOME", "XDG_DATA_HOME", "HOME")):
+            return None
+        given = self.environment.get("MEMORYD_HOME", "")
+        if given and given != "~" and not given.startswith(("/", "~/")):
+            return resolve_home(os.path.join(self.frame.cwd, given))
+        return resolve_home(None, self.environment)
 
     @property
     def environ_here(self) -> Mapping[str, str]:
