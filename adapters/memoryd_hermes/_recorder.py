@@ -14,7 +14,7 @@ import attrs
 
 from memoryd.blocking import Memory
 from memoryd.core import Scope, bind_scope, normalised
-from memoryd.errors import InvalidInput, MemorydError, ScopeError
+from memoryd.errors import DaemonError, DeadlineExceeded, InvalidInput, MemorydError, ScopeError
 from memoryd_hermes._ledger import Ledger
 from memoryd_hermes._stores import Store
 from memoryd_hermes._turns import Entry, SpokenTurn, is_cut, missing_turns, spoken_turns
@@ -27,11 +27,14 @@ _UNCLAIMED = 256  # a host's worker is never that far behind
 
 @attrs.frozen(slots=True)
 class _Waiting:
+    """``sent``: the key under which a daemon was told the turn and did not say whether it has it."""
+
     scope: Scope
     turn: SpokenTurn
     messages: Sequence[Any] | None = attrs.field(default=None, repr=False)
     filled: bool = False
     place: int | None = None
+    sent: list[str] = attrs.field(factory=list)
 
 
 class Recorder:
@@ -109,9 +112,13 @@ class Recorder:
         text = ledger.digest(normalised(turn.user))
         number = ledger.counts[text]
         while True:
-            key = f"{text}:{number}"
-            accepted = memory.sync_turn(turn.user, turn.assistant, messages=wanted.messages, turn_id=key, created_at=turn.at)
-            if accepted.reason != "duplicate" or wanted.filled:
+            key = wanted.sent[0] if wanted.sent else f"{text}:{number}"
+            try:
+                accepted = memory.sync_turn(turn.user, turn.assistant, messages=wanted.messages, turn_id=key, created_at=turn.at)
+            except (DaemonError, DeadlineExceeded):
+                wanted.sent[:] = [key]
+                raise
+            if accepted.reason != "duplicate" or wanted.filled or wanted.sent:
                 break
             if ledger.filled_elsewhere(_entry(ledger, turn)):
                 self.counts["repeated"] += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from memoryd.blocking import Memory
 from memoryd_hermes import MemorydProvider
 from memoryd_hermes._relay import Relayed
 from tests.adapters.hermes.manager import Manager, agent, said, store_of, turns
-from tests.daemon.harness import Daemon
+from tests.daemon.harness import Daemon, until
 
 
 @pytest.fixture
@@ -71,6 +72,22 @@ def test_where_the_daemon_dies_the_store_is_opened_here(home: Path, daemon: Daem
         assert "14 messages archived" in text
         assert through(manager) is Memory
     assert sorted(turns(home)) == [(f"turn {number}", "ok") for number in range(7)]
+
+
+def test_what_a_daemon_that_stood_still_has_after_all_is_not_told_twice(home: Path, daemon: Daemon) -> None:
+    """It said nothing for longer than a turn waits, and the turn was in its socket."""
+    with agent(home) as manager:
+        manager.sync_all("turn 0", "ok")
+        assert manager.flush_pending(60)
+        daemon.signal(signal.SIGSTOP)
+        for number in (1, 2):
+            manager.sync_all(f"turn {number}", "ok")
+        until(lambda: manager.provider.status()["counts"].get("refused", 0) > 0)
+        daemon.signal(signal.SIGCONT)
+        daemon.check()
+        manager.sync_all("turn 3", "ok")
+        assert manager.flush_pending(60)
+    assert turns(home) == [(f"turn {number}", "ok") for number in range(4)]
 
 
 def test_without_a_daemon_the_store_is_opened_here(home: Path) -> None:
