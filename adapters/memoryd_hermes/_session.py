@@ -21,7 +21,7 @@ from memoryd_hermes._recorder import Recorder
 from memoryd_hermes._settings import Settings, read_settings
 from memoryd_hermes._stores import OpenMemory, open_embedded, store_at
 from memoryd_hermes._tools import Call, answer
-from memoryd_hermes._turns import SpokenTurn
+from memoryd_hermes._turns import SpokenTurn, rows_outside
 
 __all__ = ["Binding", "bind"]
 
@@ -226,7 +226,9 @@ class Binding:
         """Archive ``messages`` and say so in one line.  Raises :class:`CheckpointBlocked`."""
         if why := self._keeps_out():
             return f"memoryd: nothing-to-archive ({why})"
-        return line_of(checkpoint(self.store, self._archive(), messages, trigger))
+        pauses = read_pauses(self.store.path)
+        rows = rows_outside(messages, lambda at: was_paused(pauses, at)) if pauses else messages
+        return line_of(checkpoint(self.store, self._archive(), rows, trigger))
 
     def tool(self, name: str, given: Mapping[str, Any]) -> str:
         """The answer of a tool, as JSON text.  Raises what opening raises."""

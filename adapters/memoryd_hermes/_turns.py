@@ -8,7 +8,7 @@ unclaimed at its place; where something does it is that, told otherwise, and whe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ import attrs
 from memoryd.core import evidence_of, row_text
 from memoryd_hermes._echo import clean_row
 
-__all__ = ["Entry", "Gaps", "SpokenTurn", "is_cut", "missing_turns", "row_uids", "spoken_turns"]
+__all__ = ["Entry", "Gaps", "SpokenTurn", "is_cut", "missing_turns", "row_uids", "rows_outside", "spoken_turns"]
 
 
 Words: TypeAlias = tuple[str, str]
@@ -91,6 +91,19 @@ def _uids(row: Mapping[str, Any]) -> tuple[str, ...]:
 def _time(row: Mapping[str, Any]) -> float | None:
     at = row.get("timestamp")
     return float(at) if isinstance(at, (int, float)) and not isinstance(at, bool) and 0 < at < 1e11 else None
+
+
+def rows_outside(messages: Sequence[Any], paused: Callable[[int], bool]) -> list[Any]:
+    """The rows that were not said at a time that was ``paused``, in microseconds since the epoch; one without a time goes with the one
+    before it."""
+    kept: list[Any] = []
+    out = False
+    for row in messages:
+        at = _time(row) if isinstance(row, Mapping) else None
+        out = out if at is None else paused(int(at * 1_000_000))
+        if not out:
+            kept.append(row)
+    return kept
 
 
 def is_cut(messages: Sequence[Any]) -> bool:

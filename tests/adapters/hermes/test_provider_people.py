@@ -226,6 +226,20 @@ def test_while_recording_is_paused_nothing_is_kept_and_later_nothing_is_filled_i
     assert [user for user, _ in turns(home, "default")] == ["before", "after"]
 
 
+def test_what_was_said_in_a_pause_is_in_no_checkpoint_of_after_it(home: Path) -> None:
+    with agent(home) as manager:
+        began = pause(store_of(home)).since / 1e6 + 0.0001
+        resume(store_of(home))
+        rows = [
+            *said(("before", "ok"), timestamp=began - 60), *said(("my secret is xyzzy", "the xyzzy is noted"), timestamp=began),
+            *said(("after", "ok"), timestamp=began + 60),
+        ]  # fmt: skip
+        _, text = manager.compact(rows, required=True)
+        assert "4 messages archived" in text
+        assert "nothing-to-archive" in manager.compact(said(("xyzzy", "xyzzy"), timestamp=began), required=True)[1]
+    assert not [path for path in home.rglob("*") if path.is_file() and b"xyzzy" in path.read_bytes()]
+
+
 # -- profiles, secrets, copies ------------------------------------------------------------------------------------------------
 
 
