@@ -18,7 +18,7 @@ demo: $(VENV)/ready   ## four steps on a real transcript: ACCEPTED, RECALLED, RE
 	$(BIN)/memoryd demo
 
 test: $(VENV)/ready   ## every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 check: $(VENV)/ready  ## style, types, import contracts, documentation
 	$(BIN)/ruff check
