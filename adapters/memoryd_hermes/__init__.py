@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memoryd_hermes._cli import memoryd_command as memoryd_command
     from memoryd_hermes._cli import register_cli as register_cli
+    from memoryd_hermes._history import history_source as history_source
     from memoryd_hermes._host import host as host
     from memoryd_hermes._import import source as source
     from memoryd_hermes._provider import MemorydProvider as MemorydProvider
@@ -15,6 +16,7 @@ _HOMES = {
     "MemorydProvider": "_provider",
     "register": "_provider",
     "host": "_host",
+    "history_source": "_history",
     "source": "_import",
     "memoryd_command": "_cli",
     "register_cli": "_cli",

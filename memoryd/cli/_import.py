@@ -34,7 +34,8 @@ def import_(options: Options, given: tuple[str, ...], all_users: bool, dry_run: 
     again.  With --user, a file about somebody else is refused.
 
     With a SOURCE, take in what an agent program has kept of its own, as --user's: claude (such as ~/.claude/projects), codex
-    (~/.codex/sessions), openai-json (lists of messages), hermes-memory.  What is here already is passed over.
+    (~/.codex/sessions), openai-json (lists of messages), hermes (~/.hermes), hermes-memory.  What is here
+    already is passed over.
 
     \b
     Examples:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from memoryd.core import Config, Erased, Event, Turn, Value, encode_event
+from memoryd.core import Config, Erased, Event, Scope, Turn, Value, encode_event
 from memoryd.errors import InvalidInput
 from memoryd.hosts._consent import consent, read_pauses, was_paused
 from memoryd.hosts._sources import Source
@@ -108,4 +108,9 @@ class _Wanted:
             if was_paused(self._pauses, event.at) or (folder.startswith("/") and not self._allowed(folder)):
                 self.kept_out += 1
                 continue
-            yield event if event.scope.user is not None else attrs.evolve(event, scope=attrs.evolve(event.scope, user=self._user))
+            yield attrs.evolve(event, scope=attrs.evolve(event.scope, user=self._whose(event.scope)))
+
+    def _whose(self, scope: Scope) -> str:
+        """What begins with a slash is kept apart, beside the importing user."""
+        given = scope.user or ""
+        return f"{self._user}{given}" if not given or given.startswith("/") else given

@@ -33,7 +33,8 @@ class Source(Protocol):
     def events(self, path: Path) -> Iterator[Event]:
         """What is said in the file or the folder ``path``, in order, with its original times and with ids by :func:`import_id`.
 
-        A scope without a user gets the user who imports.  Turns name their session.  Reads only ``path``, lazily, and passes over what
+        A scope without a user gets the user who imports, and one whose user is ``/cron`` gets that user's ``/cron``.  Turns name their
+        session.  Reads only ``path``, lazily, and passes over what
         is no record.  Raises :class:`~memoryd.errors.InvalidInput` where ``path`` cannot be read or is nothing of this kind.
         """
         ...
