@@ -96,13 +96,13 @@ def _scope(session: Mapping[str, Any], settings: Settings) -> Scope | None:
 
     A chat of several people does not say who said what.
     """
-    source = str(session["source"] or "cli")
+    source = fitting_name(str(session["source"] or "cli"))
     context = "subagent" if session["delegated"] else source if source in _AUTOMATION else ""
-    if (context and settings.automation == "off") or _is_shared(session):
+    if not session["id"] or (context and settings.automation == "off") or _is_shared(session):
         return None
     given = {
-        "platform": source, "user_id": session["user_id"], "agent_context": context, "agent_identity": session["profile_name"],
-        "gateway_session_key": session["session_key"],
+        "platform": source, "user_id": session["user_id"], "agent_context": context, "gateway_session_key": session["session_key"],
+        "agent_identity": fitting_name(str(session["profile_name"] or "")),
     }  # fmt: skip
     identity = identity_of(settings, given, str(session["cwd"] or ""))
     scope = identity.writing(fitting_name(str(session["id"])))

@@ -55,12 +55,12 @@ class Host:
 
     def session(self, name: str, source: str = "cli", **more: Any) -> None:
         self.now += 10
-        self._insert("sessions", id=name, source=source, started_at=self.now, **more)
+        self.insert("sessions", id=name, source=source, started_at=self.now, **more)
 
     def say(self, session: str, role: str, content: object, **more: Any) -> float:
         self.now += 1
         text = content if isinstance(content, str) or content is None else "\0json:" + json.dumps(content)
-        self._insert("messages", **{"session_id": session, "role": role, "content": text, "timestamp": self.now, **more})
+        self.insert("messages", **{"session_id": session, "role": role, "content": text, "timestamp": self.now, **more})
         return self.now
 
     def turns(self, session: str, *numbers: int) -> None:
@@ -71,7 +71,7 @@ class Host:
     def archive(self, session: str) -> None:
         self.connection.execute("UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ? AND active = 1", (session,))
 
-    def _insert(self, table: str, **row: Any) -> None:
+    def insert(self, table: str, **row: Any) -> None:
         names, marks = ", ".join(row), ", ".join("?" * len(row))
         self.connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))
 
@@ -343,6 +343,21 @@ def test_a_damaged_or_a_foreign_one_and_none_at_all(host: Host, tmp_path: Path) 
         events(host.path)
     done = subprocess.run([sys.executable, "-m", "memoryd", "import", "hermes", str(host.path)], capture_output=True, text=True, check=False)
     assert done.returncode != 0 and len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr
+
+
+def test_values_of_any_kind_are_taken_or_passed_over(host: Host, tmp_path: Path) -> None:
+    host.insert("sessions", id=b"\xff\0", source=b"\1", started_at="soon", cwd=b"zz", model_config=b"\xff", user_id=b"1", profile_name=7)
+    host.insert("sessions", id="", source="", started_at=-4, model_config="[1]", profile_name="p" * 900)
+    host.insert("sessions", id="own", source="s" * 900, started_at=5, parent_session_id="own", cwd="/w/" + "x" * 2000)
+    for session in (b"\xff\0", "", "own"):
+        for role, content, at in (
+            ("user", 5, "x"), ("user", b"\xff", 2), (b"user", "x", 3), ("user", "\0json:{", 4), ("user", "\0json:5", 4),
+            ("user", '\0json:["a\\ud800b"]', 1e300), ("assistant", "ok\0", float("inf")), ("assistant", "no time", -3),
+        ):  # fmt: skip
+            host.insert("messages", session_id=session, role=role, content=content, timestamp=at, tool_calls=b"\xff")
+    found = {(event.user, event.assistant) for event in events(host.path)}
+    assert found == {("5", ""), ("a\ud800b", "no time")}
+    assert take(tmp_path / "home", host.path) == TakenIn(4, 4) and take(tmp_path / "home", host.path) == TakenIn(4, 0)
 
 
 # -- a file that a real host wrote -----------------------------------------------------------------------------------------------
