@@ -187,7 +187,7 @@ def test_a_transcript_that_is_all_private_may_be_compacted_in_the_open(installed
 def test_what_waits_in_the_spool_is_forgotten_with_the_rest(installed: Path, memoryd: Memoryd) -> None:
     with Daemon(installed):
         Session(installed, MEMORYD_SOCKET=str(installed / "nobody")).say(f"Where does the {WORDS} live?", "On Rottnest Island.")
-        assert files_with(installed, WORDS) == ["home/hooks.spool"]
+        assert all(name.startswith("home/hooks.") for name in files_with(installed, WORDS))  # the daemon may take it in at this moment
         memoryd("forget", "--session", "s-1", "--yes")
     assert files_with(installed, WORDS) == []
     assert files_with(installed, "Rottnest") == []
