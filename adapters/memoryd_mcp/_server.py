@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -47,6 +48,7 @@ _PROMPT = types.Prompt(
     description="What memory knows about something, as context for the next question.",
     arguments=[types.PromptArgument(name="query", description="What to recall.", required=True)],
 )
+_HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
@@ -96,8 +98,20 @@ async def _lines(descriptor: int) -> AsyncIterator[str]:
         buffer += chunk
         *lines, rest = buffer.split(b"\n") if b"\n" in chunk else [buffer]
         for line in lines:
-            yield line.decode("utf-8", "replace")
+            yield _readable(line)
         buffer = rest if len(rest) <= _LONGEST_LINE else bytearray(b"-")  # whoever sends more gets one error for it
+
+
+def _readable(line: bytes) -> str:
+    """The line as the SDK reads JSON: half of a surrogate pair, which it takes for a broken line and never answers, is replaced."""
+    text = line.decode("utf-8", "replace")
+    if _HALF.search(text) is None:
+        return text
+    try:
+        whole = json.dumps(json.loads(text), ensure_ascii=False)
+    except ValueError:
+        return text
+    return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _server(runtime: Runtime, session: _Session) -> Server[Any]:

@@ -99,6 +99,14 @@ def test_garbage_and_wrong_calls_cost_nothing(raw: Raw) -> None:
     assert (code, rest) == (0, b"")
 
 
+def test_half_of_a_surrogate_pair_is_answered(raw: Raw) -> None:
+    raw.shake()
+    assert raw.call("memory_search", query="\ud83d zebra")["hits"] == []
+    assert raw.call("memory_add", text="\U0001f600 zebra \ud83d\\ud83d", key="k")["state"] == "journaled"
+    (found,) = raw.call("memory_get", ids=["k"])["found"]
+    assert found["text"] == "\U0001f600 zebra \ufffd\\ud83d"
+
+
 def _wrong_calls(raw: Raw) -> None:
     """Each names what is wrong."""
     assert raw.refused("memory_search") == "query: is required"
