@@ -102,7 +102,7 @@ async def _lines(descriptor: int) -> AsyncIterator[str]:
         buffer = rest if len(rest) <= _LONGEST_LINE else bytearray(b"-")  # whoever sends more gets one error for it
 
 
-def _readable(line: bytes) -> str:
+def _readable(line: bytes | bytearray) -> str:
     """The line as the SDK reads JSON: half of a surrogate pair, which it takes for a broken line and never answers, is replaced."""
     text = line.decode("utf-8", "replace")
     if _HALF.search(text) is None:
