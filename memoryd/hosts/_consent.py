@@ -154,10 +154,12 @@ def resume(memoryd_home: Path) -> bool:
 
 
 def _write(memoryd_home: Path, pauses: Sequence[Pause]) -> None:
+    from memoryd.store import home_directory  # with SQLite, which those who only read pauses do not pay for
+
     path = memoryd_home / _PAUSES
     data = json.dumps([[one.since, one.until] for one in pauses[-_KEPT:]]).encode("ascii")
+    home_directory(memoryd_home)
     try:
-        memoryd_home.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, draft = tempfile.mkstemp(prefix=f".{_PAUSES}.", dir=memoryd_home)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)

@@ -20,7 +20,7 @@ from memoryd.errors import ProtocolError
 from memoryd.hosts._call import Call, why_unrecorded
 from memoryd.hosts._hide import hide
 from memoryd.settings import load_config
-from memoryd.store import private_directory, write_private
+from memoryd.store import home_directory, private_directory, write_private
 from memoryd.wire import HookCall
 
 __all__ = ["SpoolFile", "append_spool", "claim_spool", "has_spool", "spool_allowed", "split_frames"]
@@ -39,7 +39,7 @@ def has_spool(home: Path) -> bool:
 
 def append_spool(home: Path, call: HookCall) -> None:
     """Put ``call`` back, as the hook program does; raises OSError."""
-    private_directory(home)
+    home_directory(home)
     descriptor = os.open(home / NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, call.encode() + b"\n")

@@ -44,6 +44,7 @@ from memoryd.store._salvage import salvage as salvage
 from memoryd.store._sync import WalBarrier as WalBarrier
 from memoryd.store._sync import free_bytes as free_bytes
 from memoryd.store._sync import fsync_directory as fsync_directory
+from memoryd.store._sync import home_directory as home_directory
 from memoryd.store._sync import private_directory as private_directory
 from memoryd.store._sync import write_private as write_private
 from memoryd.store._tokenizer import load_tokenizer as load_tokenizer

@@ -16,7 +16,7 @@ from memoryd.store._alone import check_attended
 from memoryd.store._errors import os_errors
 from memoryd.store._filesystem import require_platform
 from memoryd.store._moves import finish_moves, locked_directory
-from memoryd.store._sync import private_directory, write_private
+from memoryd.store._sync import home_directory, private_directory, write_private
 
 __all__ = ["ProfileStore", "open_profile", "profile_directory", "read_identity", "read_keys", "renew_key_file", "write_identity"]
 
@@ -51,6 +51,7 @@ def open_profile(home: Path, name: str) -> ProfileStore:
     require_platform()
     directory = profile_directory(home, name).absolute()
     root = directory.parent
+    home_directory(root.parent)
     private_directory(root)
     with os_errors(directory):
         finish_moves(root)

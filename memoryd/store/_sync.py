@@ -11,12 +11,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from memoryd.errors import BarrierFailed, ForkedError, StoreBroken
+from memoryd.errors import BarrierFailed, ForkedError, StoreBroken, StoreError, StoreFull
 from memoryd.store._connection import wal_path
 from memoryd.store._errors import os_errors
 from memoryd.store._fork import rests
 
-__all__ = ["WalBarrier", "data_sync", "free_bytes", "fsync_directory", "private_directory", "write_private"]
+__all__ = ["WalBarrier", "data_sync", "free_bytes", "fsync_directory", "home_directory", "private_directory", "write_private"]
 
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
@@ -169,6 +169,20 @@ def private_directory(path: Path) -> None:
         usable = path.is_dir()
     if not usable:
         raise StoreBroken(f"{path} is in the way: it is not a directory; move it, or choose another home", path=str(path))
+
+
+def home_directory(home: Path) -> None:
+    """:func:`private_directory` for memoryd's home, whose place the user can choose: what stands against it is no fault of the disk."""
+    try:
+        private_directory(home)
+    except StoreFull:
+        raise
+    except StoreError as error:
+        if os.path.isdir(home):
+            raise
+        why = error.__cause__.strerror if isinstance(error.__cause__, OSError) else "what is there is no directory"
+        said = f"{home}: the home cannot be made there ({why}); set MEMORYD_HOME or --home to a directory that this user can make"
+        raise type(error)(said, path=str(home)) from error
 
 
 def write_private(path: Path, data: bytes) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.core import Config, build_config
-from memoryd.errors import ConfigError
+from memoryd.errors import StoreBroken
 from memoryd.hosts import consent, excluded_by, pause, read_pauses, resume, was_paused
 
 
@@ -116,5 +116,5 @@ def test_a_damaged_file_of_pauses_counts_as_a_pause(tmp_path: Path, content: byt
 
 def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match=os.fspath(tmp_path / "file")):
+    with pytest.raises(StoreBroken, match=os.fspath(tmp_path / "file")):
         pause(tmp_path / "file/home")
