@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from memoryd.cli._ask import ask
 from memoryd.cli._group import Options, command, pass_options
 from memoryd.cli._output import busy, to_json, write_json, write_line
 from memoryd.cli._session import run, take_in_hooks
@@ -30,18 +31,18 @@ def forget(
 ) -> None:
     """Erase from every file: by ID, --key, --session, time, or --all of the user.  Several of them narrow.
 
-    It cannot be undone.  On a terminal it asks first.
+    It cannot be undone.  On a terminal it asks first; --all without one needs --yes.
 
     \b
     Examples:
       memoryd forget --key city
       memoryd forget --session s1 --yes
-      memoryd forget --user ada --all --json
+      memoryd forget --user ada --all --yes --json
     """
     if (id, key, since, until, options.session) == (None,) * 5 and not everything:
         raise click.UsageError("Say what to forget: ID, --key, --session, --since, --until or --all.")
-    if not yes and not options.json and sys.stdin.isatty():
-        click.confirm(f"Erase this of user {options.user_name!r} for good?", abort=True)
+    if everything or (not options.json and sys.stdin.isatty()):
+        ask(f"Erase {'all' if everything else 'this'} of user {options.user_name!r} for good?", yes=yes)
 
     async def work(runtime: Runtime) -> Forgotten:
         await runtime.catch_up(runtime.config.deadlines.retrieve)

@@ -157,7 +157,10 @@ def _about(name: str) -> str:
     return (ast.get_docstring(ast.parse(source or "")) or "").partition("\n")[0]
 
 
-@click.command(cls=Root, context_settings={"help_option_names": ["-h", "--help"]}, epilog="Manual: docs/reference/cli.md")
+_EPILOG = "'memoryd COMMAND --help' says more about each; 'memoryd doctor' looks for what is wrong and says what to do."
+
+
+@click.command(cls=Root, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
 @click.version_option(__version__, message="memoryd %(version)s")
 @shared
 def root() -> None:

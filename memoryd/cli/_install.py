@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memoryd.cli._ask import ask
 from memoryd.cli._group import Options, command, pass_options
 from memoryd.cli._output import busy, one_line, plain, write_json, write_line
 from memoryd.errors import ConfigError, MemorydError
@@ -69,8 +70,8 @@ def uninstall(
     """
     from memoryd.hosts import make_place
 
-    if purge and not yes and not dry_run:
-        click.confirm("Delete what was recorded for this host?", abort=True, err=True)
+    if purge and not dry_run:
+        ask("Delete what was recorded for this host?", yes=yes)
     place = make_place(options.home, _given(scope=scope, hermes_home=hermes_home, purge=purge or None))
     return _all(options, host, place, dry_run, "uninstall")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import attrs
 import click
 
+from memoryd.cli._ask import ask
 from memoryd.cli._group import Options, command, pass_options, shared
 from memoryd.cli._output import plain, progress, table, to_json, write_json, write_line
 from memoryd.cli._session import loaded
@@ -26,15 +26,6 @@ def profiles() -> None:
 def _of(options: Options, name: str) -> Loaded:
     """The configuration of the profile ``name``."""
     return loaded(attrs.evolve(options, profile=name))
-
-
-def _ask(question: str, *, yes: bool) -> None:
-    """Go on only where the user says so: a program has to say --yes."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise click.UsageError("Nobody is there to be asked; say --yes.")
-    click.confirm(question, abort=True)
 
 
 @command(name="list")
@@ -136,7 +127,7 @@ def delete(options: Options, name: str, yes: bool) -> None:
     from memoryd.maintain import delete_profile
 
     found = _of(options, name)
-    _ask(f"Delete the profile {name!r} for good?", yes=yes)
+    ask(f"Delete the profile {name!r} for good?", yes=yes)
     freed = delete_profile(found.home, name, found.config)
     if options.json:
         write_json({"deleted": name, "bytes": freed})
@@ -161,7 +152,7 @@ def rekey(options: Options, name: str, yes: bool) -> None:
     from memoryd.maintain import rekey_profile
 
     found = _of(options, name)
-    _ask(f"Renew the key of the profile {name!r}?", yes=yes)
+    ask(f"Renew the key of the profile {name!r}?", yes=yes)
     with progress("rekeying") as told:
         done = rekey_profile(found.home, name, found.config, told)
     _print_copied(options, done, f"renewed the key of profile {plain(name)}: {done.events} events")

@@ -154,6 +154,16 @@ def test_forget(memoryd: Run) -> None:
     assert other
 
 
+def test_forget_all_is_not_done_unasked(memoryd: Run) -> None:
+    memoryd("store", "city", "Oslo")
+    for more in ((), ("--json",), ("--session", "s1")):
+        done = memoryd("forget", "--all", *more)
+        assert done.code == 64
+        assert "Nobody is there to be asked; say --yes." in done.err
+    assert memoryd("get", "city").out == "Oslo\n"
+    assert memoryd("forget", "--all", "--yes", "--json").json["erased"] == 1
+
+
 def test_status_and_dead(memoryd: Run) -> None:
     record(memoryd, "one", "two")
     found = memoryd("status", "--json").json

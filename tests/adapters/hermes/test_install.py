@@ -129,7 +129,7 @@ def test_purge_asks_and_then_nothing_is_left(hermes: Path, private_home: Path) -
     with Memory(store) as memory, scope(user="ada"):
         memory.store("city", "a word that nobody else says")
     assert store.exists()
-    command("uninstall", "hermes", "--purge", hermes=hermes, code=130)  # nobody is there to say yes
+    command("uninstall", "hermes", "--purge", hermes=hermes, code=64)  # nobody is there to say yes
     assert store.exists()
     command("uninstall", "hermes", "--purge", "--yes", hermes=hermes)
     assert sorted(tree(hermes)) == ["config.yaml"]
