@@ -47,21 +47,21 @@ def _literal(value: Any) -> str:
 @command(name="check")
 @pass_options
 def check(options: Options) -> None:
-    """Read every source; exit code 64 and one line where something is wrong.
+    """Read every source; exit code 64 and one line where something is wrong.  A variable MEMORYD_* that means nothing is a warning.
 
     \b
     Examples:
       memoryd config check
     """
     from memoryd.runtime import find_backend
-    from memoryd.settings import load_config
+    from memoryd.settings import load_config, unknown_variables
 
     loaded = load_config(options.home, options.profile_name)
     for name in (loaded.config.backend, *loaded.config.mirrors):
         if name != "auto":
             find_backend(name, loaded.home)
     files = [str(path) for path in loaded.files]
-    warnings = loaded.config.warnings
+    warnings = (*loaded.config.warnings, *unknown_variables(loaded.config))
     if options.json:
         write_json({"ok": True, "files": files, "warnings": list(warnings)})
     else:

@@ -10,7 +10,7 @@ from memoryd.doctor._verdict import broken, doubtful, fine
 from memoryd.errors import BackendNotFound, MemorydError
 from memoryd.hosts import Check
 from memoryd.runtime import ask_backend, discover_backends, find_backend
-from memoryd.settings import Loaded, load_config
+from memoryd.settings import Loaded, load_config, unknown_variables
 
 __all__ = ["backends", "plugins", "read_settings"]
 
@@ -27,8 +27,8 @@ def read_settings(home: Path, profile: str) -> tuple[Config, Check]:
 
 def _settings(found: Loaded) -> Check:
     config = found.config
-    if config.warnings:
-        return doubtful("configuration", "; ".join(config.warnings), "correct it; 'memoryd config check' looks again")
+    if warnings := (*config.warnings, *unknown_variables(config)):
+        return doubtful("configuration", "; ".join(warnings), "correct it; 'memoryd config check' looks again")
     files = ", ".join(str(path) for path in found.files) or "no file"
     return fine("configuration", f"{files}; backend {config.backend}")
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memoryd.settings._paths import resolve_home as resolve_home
     from memoryd.settings._paths import resolve_socket as resolve_socket
     from memoryd.settings._sample import default_toml as default_toml
+    from memoryd.settings._unknown import unknown_variables as unknown_variables
 
 _HOMES = {
     "Loaded": "_load",
@@ -27,6 +28,7 @@ _HOMES = {
     "resolve_home": "_paths",
     "resolve_socket": "_paths",
     "default_toml": "_sample",
+    "unknown_variables": "_unknown",
 }
 
 __all__ = list(_HOMES)

@@ -84,10 +84,33 @@ def test_an_unknown_backend_is_a_configuration_error(memoryd: Run, monkeypatch: 
 def test_a_home_that_is_no_directory(memoryd: Run, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    done = memoryd("--home", str(file), "--json", "store", "k", "v")
-    assert done.code in (1, 64)
-    assert str(file) in done.err
-    assert done.json["error"]["message"]
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    for home, why in ((file, "what is there is no"), (file / "below", "Not a directory"), (tmp_path / "nowhere", "what is there is no")):
+        done = memoryd("--home", str(home), "--json", "store", "k", "v")
+        assert done.code == 1
+        assert done.err.startswith(f"memoryd: {home}: the home cannot be made there ({why}")
+        assert "set MEMORYD_HOME or --home" in done.json["error"]["message"]
+        for other in (("gate", "status"), ("pause",)):
+            assert "the home cannot be made there" in memoryd("--home", str(home), *other).err
+
+
+def test_a_variable_that_means_nothing_is_a_warning(memoryd: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORYD_GAET", "off")
+    said = "environment: MEMORYD_GAET: unknown variable, it changes nothing; did you mean MEMORYD_GATE?"
+    done = memoryd("config", "check")
+    assert (done.code, done.out.splitlines()[-1]) == (0, f"warning: {said}")
+    assert memoryd("config", "check", "--json").json["warnings"] == [said]
+    doctor = memoryd("doctor", "--json")
+    [check] = [check for check in doctor.json["checks"] if check["state"] != "ok"]
+    assert (doctor.code, check["name"], check["said"]) == (3, "configuration", said)
+    assert check["remedy"]
+
+
+def test_the_foot_of_the_help_names_what_helps(memoryd: Run) -> None:
+    foot = " ".join(memoryd("--help").out.split())
+    assert "'memoryd COMMAND --help'" in foot
+    assert "'memoryd doctor'" in foot
+    assert "docs/" not in foot
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from memoryd.core import Config
 from memoryd.errors import ConfigError
-from memoryd.settings import load_config
+from memoryd.settings import load_config, unknown_variables
 
 SECRET = "sk-very-secret-7f3a"
 
@@ -128,3 +130,21 @@ def test_a_wrong_variable(tmp_path: Path, name: str, value: str, expected: str) 
 def test_wrong_arguments(tmp_path: Path, overrides: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="^arguments: "):
         load_config(tmp_path, overrides=overrides, environ={})
+
+
+def test_a_variable_that_means_nothing_is_named_with_the_nearest_one() -> None:
+    config = load_config(overrides={"backends": {"shelf": {"key_env": "MEMORYD_SHELF_KEY"}}}, environ={"HOME": "/nowhere"}).config
+    environ = {"MEMORYD_GAET": "off", "MEMORYD_SHELF_KEY": "x", "MEMORYD_HOME": "/h", "MEMORYD_GATE": "off", "MEMORYD_XYZ": "1"}
+    first, second = unknown_variables(config, environ)
+    assert first == "environment: MEMORYD_GAET: unknown variable, it changes nothing; did you mean MEMORYD_GATE?"
+    assert second == "environment: MEMORYD_XYZ: unknown variable, it changes nothing"
+
+
+def test_every_variable_that_the_program_reads_is_known() -> None:
+    root = Path(__file__).parents[3]
+    folders = ("memoryd", "adapters", "docs", "tests/benchmarks", "tests/adapters/hermes")
+    files = [path for folder in folders for path in (root / folder).rglob("*") if path.suffix in (".py", ".md")]
+    read = {name for path in files for name in re.findall(r"\bMEMORYD(?:_[A-Z]+)+\b(?!_)", path.read_text("utf-8"))}
+    assert {"MEMORYD_HOME", "MEMORYD_BENCH_ROWS", "MEMORYD_HOSTS"} <= read
+    prefixes = {"MEMORYD_CAPTURE"}  # of names that are settings
+    assert unknown_variables(Config(), dict.fromkeys(read - prefixes, "")) == ()
