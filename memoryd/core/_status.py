@@ -69,7 +69,8 @@ class BackendStatus(Value):
 class GateStatus(Value):
     """The gate of this profile.  ``mode`` is what a checkpoint would meet now and ``decided_by`` who says so; ``refusals`` counts those
     in a row over all sessions; ``released`` names sessions with a release; ``receipts`` are its latest decisions, oldest first.
-    ``last_error`` is the class of what stands against reading the archive."""
+    ``last_error`` is the class of what stands against reading the archive; ``state`` is *degraded* also while a session is refused and
+    not archived since."""
 
     mode: str
     path: str

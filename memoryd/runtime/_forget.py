@@ -49,7 +49,8 @@ class Forgetting:
             own = await self._kernel.sync_worker.run(self._begin, erasures, event, plan)
             self._kernel.bells.appended()
             erased, quoted, pending = await self._finish_all(erasures, timeout, own)
-        return Forgotten(len(selection.entries) + erased, pending, selection.quoted + quoted, self._backups())
+        gone = len(selection.entries) + erased
+        return Forgotten(gone, pending, selection.quoted + quoted, self._beyond(copies=bool(gone or pending)))
 
     def _begin(self, erasures: Erasures, event: Forget, plan: ErasePlan) -> int:
         """Write the forget down and clear the log, before anything that an earlier forget may be waiting for."""
@@ -68,14 +69,15 @@ class Forgetting:
         except trio.TooSlowError:
             raise DeadlineExceeded(f"the log could not be searched within {timeout:g} s: nothing was erased") from None
 
-    def _backups(self) -> tuple[str, ...]:
-        """Files that memoryd knows and does not reach into."""
+    def _beyond(self, *, copies: bool) -> tuple[str, ...]:
+        """Files that memoryd knows and does not reach into: ``copies`` of what was erased, and those that nobody could look into."""
         directory = self._kernel.profile.directory
-        backups, damaged = known_backups(directory), sorted(directory.glob("spool/quarantine/*"))
+        backups, exports = (known_backups(directory), known_exports(directory)) if copies else ([], [])
+        damaged = sorted(directory.glob("spool/quarantine/*"))
         damaged += sorted(directory.parents[1].glob("hooks.quarantine/*"))  # of the whole home: nobody can read whose it is
         return (
             *(f"{path} is a backup from before and still holds what was in it; delete it when you can" for path in backups),
-            *(f"{path} is an export from before and may hold what was to go; delete it when you can" for path in known_exports(directory)),
+            *(f"{path} is an export from before and may hold what was to go; delete it when you can" for path in exports),
             *(f"{path} is damaged and may hold what was to go; delete it when you can" for path in damaged),
         )
 

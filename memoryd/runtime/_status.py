@@ -23,6 +23,7 @@ __all__ = ["read_status"]
 
 _RECEIPTS = 5
 _PASSING = ("StoreLocked", "StoreFull")  # a log that refuses so now takes the next event, or says why it does not
+_REFUSED = "mend the cause and compact again; 'memoryd gate status' says which, 'memoryd doctor' why"
 _STORES: tuple[Literal["log", "memory", "archive"], ...] = ("log", "memory", "archive")
 
 
@@ -47,7 +48,7 @@ async def read_status(kernel: Kernel, children: Iterable[Child], asked: int) -> 
         backends=tuple(backends),
         gate=gate,
         tasks=tasks,
-        notes=_notes(kernel, tasks, backends, stores),
+        notes=_notes(kernel, tasks, backends, gate, stores),
         stores=stores,
         stages=tuple(stage.status() for stage in kernel.stages.values()),
         queues=_queues(kernel, asked),
@@ -139,7 +140,7 @@ def _gate_status(kernel: Kernel) -> GateStatus:
         bytes=used,
         warning=f"the archive uses {100 * used // quota} % of gate.quota_bytes" if full else "",
         receipts=seen.receipts,
-        state="ok" if not problem else "degraded" if seen.fallback else "broken",
+        state="broken" if problem and not seen.fallback else "degraded" if problem or seen.refusals else "ok",
         last_error=problem,
     )
 
@@ -210,7 +211,7 @@ async def _counts(kernel: Kernel, member: Member) -> tuple[Mapping[str, int], st
 
 
 def _notes(
-    kernel: Kernel, tasks: tuple[TaskStatus, ...], backends: Iterable[BackendStatus], stores: Iterable[StoreStatus]
+    kernel: Kernel, tasks: tuple[TaskStatus, ...], backends: Iterable[BackendStatus], gate: GateStatus, stores: Iterable[StoreStatus]
 ) -> tuple[str, ...]:
     notes = list(kernel.notes)
     if kernel.journal_problem is not None:
@@ -221,6 +222,8 @@ def _notes(
         for backend in backends
         if backend.owner_stopped
     ]
+    if gate.refusals:
+        notes.append(f"compactions were refused and their sessions are not archived since ({gate.refusals} refusals): {_REFUSED}")
     notes += limit_notes(kernel)
     notes += kernel.proofs.details()
     notes += [f"{member.name}: its memory is damaged; {REPAIR}" for member in kernel.members if member.damaged]

@@ -264,6 +264,7 @@ async def test_a_backup_that_is_not_reached_is_named(tmp_path: Path) -> None:
         backup.write_bytes(b"zqold")
         with memoryd.scope(user="ada", session="s1"):
             turn = rt.sync_turn("zqnew", "ok")
+            assert (await forget(rt, key="never stored")).warnings == ()
             done = await forget(rt, id=turn.event_id)
             assert any(str(backup) in warning for warning in done.warnings)
 

@@ -147,11 +147,16 @@ async def test_the_gate_is_shown_as_it_would_answer(tmp_path: Path, monkeypatch:
                 with pytest.raises(CheckpointBlocked):
                     await rt.checkpoint([{"role": "user", "content": "x"}])
                 disk.heal()
-                gate = (await rt.status()).gate
+                status = await rt.status()
+                gate = status.gate
                 assert (gate.mode, gate.refusals, gate.last_verdict) == ("block", 1, "refused")
+                assert (status.state, gate.state, gate.last_error) == ("degraded", "degraded", "")
+                assert any("memoryd gate status" in note for note in status.notes)
                 await rt.checkpoint([{"role": "user", "content": "x"}])
-                gate = (await rt.status()).gate
+                status = await rt.status()
+                gate = status.gate
                 assert (gate.refusals, gate.last_verdict) == (0, "archived")
+                assert (status.state, gate.state, status.notes) == ("ok", "ok", ())
             monkeypatch.setenv("MEMORYD_GATE", "warn")
             assert (await rt.status()).gate.mode == "warn"
 
