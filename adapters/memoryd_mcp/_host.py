@@ -29,7 +29,7 @@ __all__ = ["host"]
 _NAME = "memoryd"
 _SERVERS = "mcpServers"
 # clients with a file of their own in the user's home; those that rewrite theirs all the time have a command for it instead
-_FILES = ((".cursor", "mcp.json"), (".gemini", "settings.json"))
+_FILES = (("Cursor", ".cursor", "mcp.json"), ("Gemini CLI", ".gemini", "settings.json"))
 _NOTHING_KEPT = "an MCP client gives no signal before it compacts its context: only what is added through the tools is kept"
 
 _NO_PACKAGE, _GET_PACKAGE = "the package mcp is not installed", "pip install 'memoryd[mcp]'"
@@ -54,7 +54,7 @@ class McpHost:
         entry = _entry(place)
         changes = [change for path in _chosen(place) for change in plan_put(path, lambda text: _put(text, entry), "the server memoryd")]
         notes = () if find_spec("mcp") is not None else (f"the server cannot start yet: {_NO_PACKAGE}: {_GET_PACKAGE}",)
-        return Plan(tuple(changes), (*notes, _NOTHING_KEPT, *_by_hand(place)))
+        return Plan(tuple(changes), (*_missed(place), *notes, _NOTHING_KEPT, *_by_hand(place)))
 
     def plan_uninstall(self, place: Place) -> Plan:
         changes: list[Change] = []
@@ -79,7 +79,7 @@ host = McpHost()
 
 def _files(place: Place) -> list[Path]:
     """The files of the clients that are on this machine, whether they exist already or not."""
-    return [place.home / folder / name for folder, name in _FILES if (place.home / folder).is_dir()]
+    return [place.home / folder / name for _, folder, name in _FILES if (place.home / folder).is_dir()]
 
 
 def _chosen(place: Place) -> list[Path]:
@@ -87,6 +87,14 @@ def _chosen(place: Place) -> list[Path]:
     if scope not in ("user", "project"):
         raise ConfigError(f'--scope: "{scope}" is unknown here; there are: user, project')
     return [place.cwd / ".mcp.json"] if scope == "project" else _files(place)
+
+
+def _missed(place: Place) -> Sequence[str]:
+    """What was looked for, where nothing of it is there."""
+    if _chosen(place):
+        return ()
+    places = ", ".join(f"{label} ({place.home / folder})" for label, folder, _ in _FILES)
+    return (f"no client was found to enter it in; looked for: {places}",)
 
 
 def _entry(place: Place) -> Mapping[str, Any]:

@@ -84,8 +84,8 @@ def tell_around(daemon: DaemonSeen, hosts: Iterable[HostSeen], paused: Pause | N
         write_line("daemon none")
     if daemon.problem:
         write_line(f"note: the daemon: {plain(daemon.problem)}")
-    rows = ((host.name, "yes" if host.installed else "no", host.capability, host.problem or host.says) for host in hosts)
-    table(("host", "installed", "gate", "what it means"), rows)
+    rows = ((host.name, "installed" if host.installed else "not installed", host.capability, host.problem or host.says) for host in hosts)
+    table(("host", "memoryd", "gate", "what it means"), rows)
 
 
 def _at(micros: int | None) -> str:

@@ -107,12 +107,20 @@ def permissions(home: Path) -> Check:
         if found.st_mode & 0o077 and not path.is_symlink():
             open_.append(path)
     if foreign:
-        said = f"{len(foreign)} files belong to another user, such as {foreign[0]}"
+        said = _told(foreign, "owned by another user")
         return broken("permissions", said, f"run memoryd as their owner, or: sudo chown -R {os.geteuid()} '{home}'")
     if open_:
-        said = f"{len(open_)} files can be read by other users, such as {open_[0]}"
+        said = _told(open_, "can be read by other users")
         return doubtful("permissions", said, f"chmod -R go-rwx '{home}'")
     return fine("permissions", "files and directories are private")
+
+
+def _told(paths: list[Path], what: str) -> str:
+    """How many files and directories, and one of them."""
+    folders = sum(path.is_dir() and not path.is_symlink() for path in paths)
+    counts = ((len(paths) - folders, "file", "files"), (folders, "directory", "directories"))
+    named = " and ".join(f"{count} {one if count == 1 else many}" for count, one, many in counts if count)
+    return f"{named} {what}{', such as' if paths[1:] else ':'} {paths[0]}"
 
 
 def _everything(home: Path) -> Iterator[Path]:

@@ -42,6 +42,7 @@ def test_it_says_what_is_there_where_and_how_long_things_take(memoryd: Any, priv
     assert "daemon none" in text
     mcp = next(line for line in text.splitlines() if line.startswith("mcp\t"))
     assert "no signal before a compaction" in mcp
+    assert mcp.split("\t")[1] == "not installed"
     assert "Oslo" not in text + json.dumps(found)
 
 

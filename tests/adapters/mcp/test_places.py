@@ -103,3 +103,14 @@ def test_install_says_so_where_the_server_could_not_start(tmp_path: Path, monkey
     place = Place(home=tmp_path, cwd=tmp_path, memoryd_home=tmp_path / "m", python=sys.executable)
     said = [note for note in host.plan_install(place).notes if "pip install 'memoryd[mcp]'" in note]
     assert bool(said) is not there
+
+
+def test_install_says_which_clients_it_looked_for(tmp_path: Path) -> None:
+    place = Place(home=tmp_path, cwd=tmp_path, memoryd_home=tmp_path / "m", python=sys.executable)
+    plan = host.plan_install(place)
+    assert plan.changes == ()
+    assert f"Cursor ({tmp_path}/.cursor), Gemini CLI ({tmp_path}/.gemini)" in plan.notes[0]
+    (tmp_path / ".cursor").mkdir()
+    found = host.plan_install(place)
+    assert len(found.changes) == 1
+    assert not any("looked for" in note for note in found.notes)

@@ -20,7 +20,7 @@ import trio
 import memoryd
 from memoryd.core import BackendStatus, Config, GateStatus, LogStatus, Status
 from memoryd.doctor import examine, state_of
-from memoryd.doctor._disk import disk, file_system
+from memoryd.doctor._disk import disk, file_system, permissions
 from memoryd.doctor._living import living
 from memoryd.doctor._machine import sqlite
 from memoryd.hosts import Check
@@ -169,6 +169,15 @@ async def test_a_planted_fault_is_found_and_its_remedy_named(tmp_path: Path, fau
     assert name in found, found
     assert found[name].state == state
     assert remedy in found[name].remedy
+
+
+def test_what_others_can_read_is_counted_by_its_kind(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    assert permissions(tmp_path).said == f"1 directory can be read by other users: {tmp_path}"
+    for name in ("a", "b"):
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(0o644)
+    assert permissions(tmp_path).said == f"2 files and 1 directory can be read by other users, such as {tmp_path}"
 
 
 async def test_a_refused_session_is_named_with_the_cause_of_its_own_refusal(tmp_path: Path) -> None:
