@@ -9,7 +9,7 @@ from typing import Any
 
 from memoryd.core import Config, Scope, bind_scope
 from memoryd.errors import MemorydError, StoreBroken
-from memoryd.hosts import Consent, consent, read_pauses, was_paused
+from memoryd.hosts import Consent, consent, paused_now, read_pauses, was_paused
 from memoryd_hermes._checkpoint import checkpoint, line_of
 from memoryd_hermes._config import profile_secrets, store_config
 from memoryd_hermes._hermes import in_gateway, working_directory
@@ -155,8 +155,8 @@ class Binding:
     def _allowed(self) -> bool:
         try:
             allowed = bool(self.consent())
-        except MemorydError:
-            return True  # the store cannot be opened now: the turn waits, and is asked about nowhere else
+        except MemorydError:  # the store cannot be opened now and the turn waits: a pause is known without it
+            allowed = paused_now(self.store.path) is None
         if not allowed:
             self.recorder.counts["not allowed"] += 1
         return allowed

@@ -226,6 +226,22 @@ def test_while_recording_is_paused_nothing_is_kept_and_later_nothing_is_filled_i
     assert [user for user, _ in turns(home, "default")] == ["before", "after"]
 
 
+def test_a_pause_counts_though_the_store_cannot_be_opened_meanwhile(home: Path) -> None:
+    wrong = store_of(home) / "memoryd.toml"
+    with agent(home) as manager:
+        manager.turn(1, "before", "ok", [])
+        assert manager.flush_pending()
+    wrong.write_text("backend = 5")
+    with agent(home) as manager:
+        pause(store_of(home))
+        manager.turn(1, "my secret is xyzzy", "noted", [])
+        assert manager.flush_pending()
+        resume(store_of(home))
+        wrong.unlink()
+        manager.turn(2, "after", "ok", [])
+    assert [user for user, _ in turns(home, "default")] == ["before", "after"]
+
+
 def test_what_was_said_in_a_pause_is_in_no_checkpoint_of_after_it(home: Path) -> None:
     with agent(home) as manager:
         began = pause(store_of(home)).since / 1e6 + 0.0001
