@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
 import sys
 import threading
 from collections.abc import Callable
@@ -175,14 +176,19 @@ def home_directory(home: Path) -> None:
     """:func:`private_directory` for memoryd's home, whose place the user can choose: what stands against it is no fault of the disk."""
     try:
         private_directory(home)
-    except StoreFull:
-        raise
     except StoreError as error:
-        if os.path.isdir(home):
+        if isinstance(error, StoreFull) or _may_be_there(home):
             raise
         why = error.__cause__.strerror if isinstance(error.__cause__, OSError) else "what is there is no directory"
         said = f"{home}: the home cannot be made there ({why}); set MEMORYD_HOME or --home to a directory that this user can make"
         raise type(error)(said, path=str(home)) from error
+
+
+def _may_be_there(home: Path) -> bool:
+    try:
+        return stat.S_ISDIR(home.stat().st_mode)
+    except OSError as error:
+        return isinstance(error, PermissionError)  # nobody can look
 
 
 def write_private(path: Path, data: bytes) -> None:
