@@ -13,9 +13,7 @@ import attrs
 
 from memoryd import __version__
 from memoryd.daemon._limits import Limits
-from memoryd.daemon._line import Line
 from memoryd.daemon._pool import Pool
-from memoryd.daemon._talk import Conversation
 from memoryd.errors import InvalidInput
 from memoryd.log import Log
 from memoryd.wire import Call, Greeting, HookCall, HookReply, Welcome, config_fingerprint
@@ -48,9 +46,6 @@ class Front:
         self._since = time.time()
         self.refused = 0
         """Notifications that could not be done; whoever sent them was not told."""
-
-    def talk(self, line: Line) -> Conversation:
-        return Conversation(self, line)
 
     def open_profile(self, home: Path | None, profile: str) -> AbstractAsyncContextManager[Runtime]:
         return self.pool.profile(self.home if home is None else home, profile)

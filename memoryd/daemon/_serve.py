@@ -6,6 +6,7 @@ import gc
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -19,6 +20,7 @@ from memoryd.daemon._limits import Limits, raise_open_files
 from memoryd.daemon._pool import Pool
 from memoryd.daemon._scrape import Render, serve_metrics
 from memoryd.daemon._server import Server
+from memoryd.daemon._talk import Conversation
 from memoryd.log import Log
 from memoryd.runtime import open_runtime
 from memoryd.settings import log_path
@@ -58,7 +60,7 @@ async def _serve(
     log = Log(config.logging.level, config.logging.format, log_path(home, config.logging.file))
     pool = Pool(open_runtime, log, most=limits.profiles, idle=limits.profile_idle)
     front = Front(home, claim.path, pool, limits, log, _answer_hook)
-    server = Server(handed or [claim.listen()], claim, pool, front.talk, limits, log, notifier)
+    server = Server(handed or [claim.listen()], claim, pool, partial(Conversation, front), limits, log, notifier)
     front.server = server
     async with trio.open_nursery() as edge:
         port = None if metrics is None else await edge.start(serve_metrics, *metrics, _renderer(pool))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from memoryd.errors import StoreLocked
 from memoryd.store._errors import os_errors
+from memoryd.store._here import is_open_here
 
 __all__ = ["alone", "check_attended"]
 
@@ -88,8 +89,6 @@ def _lock(fd: int, directory: Path) -> None:
 def _is_open(path: Path) -> bool:
     """True where any process, this one too, has a connection to the store at ``path``."""
     import fcntl
-
-    from memoryd.store._connection import is_open_here
 
     if is_open_here(path):  # closing a descriptor of our own would drop the locks of that connection
         return True

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
 from urllib.parse import quote
-from weakref import WeakSet
 
 import apsw
 
@@ -18,9 +17,10 @@ from memoryd.errors import ClosedError, DeadlineExceeded, ForkedError, StoreBrok
 from memoryd.store._alone import check_attended
 from memoryd.store._errors import os_errors, raise_mapped
 from memoryd.store._fork import OUTSIDE, forked_badly, rests
+from memoryd.store._here import OPEN_HERE
 from memoryd.store._pragmas import Options, apply_pragmas
 
-__all__ = ["CheckpointMode", "Connection", "Params", "Row", "connect", "is_open_here", "wal_path", "wal_size"]
+__all__ = ["CheckpointMode", "Connection", "Params", "Row", "connect", "wal_path", "wal_size"]
 
 Row: TypeAlias = tuple[Any, ...]
 Params: TypeAlias = Sequence[Any] | Mapping[str, Any]
@@ -68,7 +68,7 @@ class Connection:
         self._lock = threading.RLock()  # held in a call and a transaction, so that a fork can wait for their end
         self._reading = 0
         self._state: Literal["open", "asleep", "closed"] = "open"
-        _open_here.add(self)
+        OPEN_HERE.add(self)
         rests(self)
 
     def insert(self, sql: str, params: Params = ()) -> int:
@@ -328,29 +328,13 @@ def _open(uri: str, path: Path, options: Options, flags: int, vfs: str | None) -
     return raw
 
 
-_open_here: WeakSet[Connection] = WeakSet()
-
-
-def is_open_here(path: Path) -> bool:
-    """True where this process has a connection to the store at ``path``."""
-    return any(connection.is_open and _is_same(connection.path, path) for connection in list(_open_here))
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    """Also where a link leads from the one to the other."""
-    try:
-        return one == other or one.samefile(other)
-    except OSError:
-        return False
-
-
 def _forked(path: Path) -> ForkedError:
     return ForkedError(f'{path}: this process was forked after the store was opened; open a runtime in the child (fork="reopen")')
 
 
 def _leak_in_child() -> None:
     """Never let the child close what it inherited: SQLite's close would checkpoint and unlock files that the parent still uses."""
-    inherited = [connection.raw for connection in _open_here]
+    inherited = [connection.raw for connection in OPEN_HERE]
     if inherited:
         import ctypes  # only a forked child with open stores pays for it
 
