@@ -123,7 +123,7 @@ def read_pauses(memoryd_home: Path) -> tuple[Pause, ...]:
     try:
         found = json.loads((memoryd_home / _PAUSES).read_bytes())
         return tuple(Pause(int(since), None if until is None else int(until)) for since, until in found)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # a file in the place of the home holds no pauses
         return ()
     except (OSError, ValueError, TypeError):
         return (Pause(0),)

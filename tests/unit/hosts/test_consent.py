@@ -116,5 +116,6 @@ def test_a_damaged_file_of_pauses_counts_as_a_pause(tmp_path: Path, content: byt
 
 def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
+    assert read_pauses(tmp_path / "file") == ()
     with pytest.raises(StoreBroken, match=os.fspath(tmp_path / "file")):
         pause(tmp_path / "file/home")
