@@ -41,7 +41,7 @@ files = {str(p): p.read_bytes() for p in pathlib.Path(sys.argv[1]).rglob("*") if
 texts = {name: b"\n".join([data, *unpacked(data)]) for name, data in files.items()}
 print(json.dumps({w: sorted(n for n, text in texts.items() if w.encode() in text) for w in json.loads(sys.argv[2])}))
 """
-CONFIG = {"recall": {"spill_chars": 1200, "budget_chars": 8000}}
+CONFIG = {"recall": {"spill_chars": 1200, "budget_chars": 8000}, "deadlines": {"prefetch": 10.0}}
 EARLY, LATE = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
 
 
@@ -210,7 +210,7 @@ async def test_the_archive_shows_the_gap_and_keeps_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrap", ["{said}\n\n{block}", "{block}\n\n{said}", "{said}\n\n<memory-context>\n[System note]\n{block}\n</memory-context>"])
 async def test_a_row_that_a_host_put_recalled_text_into_is_the_turn_all_the_same(tmp_path: Path, wrap: str) -> None:
-    async with memoryd.open_runtime(tmp_path) as rt:
+    async with memoryd.open_runtime(tmp_path, config=CONFIG) as rt:
         with memoryd.scope(user="ada", session="s1"):
             rt.sync_turn("the harbour is old", "so it is")
             await rt.drain()

@@ -75,7 +75,8 @@ def _plain(value: Any) -> Any:
 
 @pytest.mark.parametrize("name", sorted(READS))
 async def test_the_owner_reads_it_and_another_user_does_not(tmp_path: Path, name: str) -> None:
-    async with memoryd.open_runtime(tmp_path) as rt:
+    patient = {"deadlines": {"prefetch": 10.0}}  # on a busy machine what is not ready in time would be missing
+    async with memoryd.open_runtime(tmp_path, config=patient) as rt:
         ids = await fill(rt)
         with memoryd.scope(user="ada", session="shared"):
             seen = await read(rt, name, ids)
