@@ -182,7 +182,7 @@ def ask_child(frame: bytes, host: str, event: str, seconds: float) -> "tuple[int
         write(to_child, frame)
         posix.close(to_child)
         return parsed(read_all(from_child))  # it closes what it has opened by itself, and needs nobody to wait for that
-    except BaseException:
+    except BaseException:  # time is up, or its answer is none: no gate of ours goes on alone
         posix.kill(child, 9)
         posix.waitpid(child, 0)
         raise

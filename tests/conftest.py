@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+ROOT = Path(__file__).parents[1]
 
 settings.register_profile("ci", derandomize=True)  # a machine that judges a change gives the same answer twice
 if os.environ.get("CI"):
@@ -34,6 +38,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def compiled_rules(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The detector's rules are compiled once for all tests and their child processes: it takes seconds."""
     os.environ["KF_RULE_CACHE_DIR"] = str(tmp_path_factory.mktemp("rules"))
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this tree."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = folder.glob("*.whl")
+    return built
 
 
 _OURS = ("MEMORYD_", "HERMES_", "HONCHO_")

@@ -9,7 +9,6 @@ import importlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,21 +71,10 @@ def _before(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Through a file beside it and a rename.  A link is followed; a new file is the user's alone."""
-    path = Path(os.path.realpath(path))
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            if path.exists():
-                os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    from memoryd.hosts import write_file  # with SQLite, which those who only read the settings do not pay for
+
+    Path(os.path.realpath(path)).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_file(path, content)
 
 
 # -- the setup inside the host -----------------------------------------------------------------------------------------------

@@ -66,11 +66,7 @@ def _read(store: Path) -> tuple[Path, str]:
 
 
 def _write(store: Path, home: Path, token: str) -> None:
+    from memoryd.hosts import write_file  # with SQLite, which asking whether the provider is available does not pay for
+
     store.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = store / f"{_RECORD}.{secrets.token_hex(4)}"
-    place = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(place, json.dumps({"home": str(home), "token": token}).encode() + b"\n")
-    finally:
-        os.close(place)
-    os.replace(draft, store / _RECORD)
+    write_file(store / _RECORD, json.dumps({"home": str(home), "token": token}).encode() + b"\n")

@@ -8,7 +8,7 @@ from typing import Any
 from memoryd.core import evidence_of
 from memoryd.hosts import GateCapability, Heard, Kind, Row
 from memoryd.wire import HookReply
-from memoryd_hooks._payload import at_of, mapping, paths_in, text_of, word
+from memoryd_hooks._payload import at_of, mapping, paths_in, text_of, transcript_in, why_in, word
 
 __all__ = ["Claude"]
 
@@ -39,14 +39,14 @@ class Claude:
 
     def hear(self, event: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Heard:
         kind, session = self.kind(event), word(payload, "session_id")
-        transcript, problem = _transcript(payload, environment)
+        transcript, problem = (None, "") if environment.get(_NO_HISTORY) else transcript_in(payload)
         agent = word(payload, "agent_type") or word(payload, "agent_id") if kind == "agent-turn" else ""
         if kind == "agent-turn":
             transcript = word(payload, "agent_transcript_path") or None
             problem = ""
         return Heard(
             kind=kind, session=session, transcript=transcript, cwd=word(payload, "cwd"), prompt=word(payload, "prompt"),
-            why=word(payload, "trigger") or word(payload, "source") or word(payload, "reason"),
+            why=why_in(payload),
             said=word(payload, "last_assistant_message"), agent=agent,
             problem=problem if session else "the payload names no session",
         )  # fmt: skip
@@ -77,14 +77,6 @@ class Claude:
 
     def inject(self, event: str, text: str) -> HookReply:
         return HookReply(0, text[:_INJECTED].encode("utf-8", "replace"))
-
-
-def _transcript(payload: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str | None, str]:
-    """(path, problem): None is a host that keeps no transcript, by its own setting."""
-    if environment.get(_NO_HISTORY) or ("transcript_path" in payload and payload["transcript_path"] is None):
-        return None, ""
-    path = word(payload, "transcript_path")
-    return path, "" if path else "the payload gives no transcript_path"
 
 
 def _user_row(record: Mapping[str, Any]) -> Row:

@@ -9,7 +9,7 @@ from typing import Any
 from memoryd.core import evidence_of
 from memoryd.hosts import GateCapability, Heard, Kind, Row
 from memoryd.wire import HookReply
-from memoryd_hooks._payload import at_of, mapping, paths_in, text_of, word
+from memoryd_hooks._payload import at_of, mapping, paths_in, text_of, transcript_in, why_in, word
 
 __all__ = ["Codex"]
 
@@ -38,12 +38,11 @@ class Codex:
         return _KINDS.get(event, "other")
 
     def hear(self, event: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Heard:
-        session, path = word(payload, "session_id"), payload.get("transcript_path", "")
-        named = path is None or (isinstance(path, str) and path != "")
-        problem = "" if named else "the payload gives no transcript_path"
+        session = word(payload, "session_id")
+        transcript, problem = transcript_in(payload)
         return Heard(
-            kind=self.kind(event), session=session, transcript=path if named else "", cwd=word(payload, "cwd"),
-            prompt=word(payload, "prompt"), why=word(payload, "trigger") or word(payload, "source") or word(payload, "reason"),
+            kind=self.kind(event), session=session, transcript=transcript, cwd=word(payload, "cwd"),
+            prompt=word(payload, "prompt"), why=why_in(payload),
             said=word(payload, "last_assistant_message"), agent=word(payload, "agent_type") or word(payload, "agent_id"),
             problem=problem if session else "the payload names no session",
         )  # fmt: skip

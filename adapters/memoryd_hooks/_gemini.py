@@ -7,7 +7,7 @@ from typing import Any
 
 from memoryd.hosts import GateCapability, Heard, Kind, Row
 from memoryd.wire import HookReply
-from memoryd_hooks._payload import at_of, word
+from memoryd_hooks._payload import at_of, transcript_in, why_in, word
 
 __all__ = ["Gemini"]
 
@@ -26,12 +26,12 @@ class Gemini:
         return _KINDS.get(event, "other")
 
     def hear(self, event: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Heard:
-        session, path = word(payload, "session_id"), payload.get("transcript_path", "")
-        named = path is None or (isinstance(path, str) and path != "")
+        session = word(payload, "session_id")
+        transcript, problem = transcript_in(payload)
         return Heard(
-            kind=self.kind(event), session=session, transcript=path if named else "", cwd=word(payload, "cwd"),
-            why=word(payload, "trigger") or word(payload, "source") or word(payload, "reason"),
-            problem="" if session and named else "the payload names no session" if named else "the payload gives no transcript_path",
+            kind=self.kind(event), session=session, transcript=transcript, cwd=word(payload, "cwd"),
+            why=why_in(payload),
+            problem=problem if session else "the payload names no session",
         )  # fmt: skip
 
     def row(self, record: Mapping[str, Any]) -> Row | None:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoryd.hosts import Change, Check, HostInfo, Place, Plan, in_file, plan_drop, plan_put
+from memoryd.hosts import Change, Check, HostInfo, Place, Plan, in_file
 from memoryd_hooks import _checks as checks
 from memoryd_hooks import _install as install
 from memoryd_hooks._install import Hook
-from memoryd_hooks._install_json import drop_hooks, has_hooks, put_hooks
+from memoryd_hooks._install_json import has_hooks, plan_hooks, plan_no_hooks
 
 __all__ = ["ClaudeHost"]
 
@@ -47,14 +47,14 @@ class ClaudeHost:
         if install.scope_of(place, "user", "project", "plugin") == "plugin":
             changes += install.launcher_change(place)
         else:
-            changes += _put(place)
+            changes += plan_hooks(_settings(place), _groups(place))
         notes = (*install.notes_of(place, self.info.label), "sessions that are open take the hooks in by themselves")
         return Plan(changes, () if not changes or self.installed(place) else notes)
 
     def plan_uninstall(self, place: Place) -> Plan:
         changes: tuple[Change, ...] = install.launcher_drop(place)
         if install.scope_of(place, "user", "project", "plugin") != "plugin":
-            changes = _drop(place)
+            changes = plan_no_hooks(_settings(place), _groups(place), place.memoryd_home)
         return install.after_uninstall(place, changes)
 
     def checks(self, place: Place) -> Sequence[Check]:
@@ -74,16 +74,6 @@ def _project(place: Place) -> Path:
 
 def _settings(place: Place) -> Path:
     return _project(place) if place.options.get("scope") == "project" else _folder(place) / "settings.json"
-
-
-def _put(place: Place) -> tuple[Change, ...]:
-    groups = _groups(place)
-    return plan_put(_settings(place), lambda text: put_hooks(text, groups), install.PUT_WHY)
-
-
-def _drop(place: Place) -> tuple[Change, ...]:
-    groups = _groups(place)
-    return plan_drop(_settings(place), place.memoryd_home, lambda text: put_hooks(text, groups), drop_hooks, install.DROP_WHY)
 
 
 def _groups(place: Place) -> Mapping[str, Any]:

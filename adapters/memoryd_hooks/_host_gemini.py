@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoryd.hosts import Change, Check, HostInfo, Place, Plan, in_file, plan_drop, plan_put
+from memoryd.hosts import Check, HostInfo, Place, Plan, in_file
 from memoryd_hooks import _checks as checks
 from memoryd_hooks import _install as install
 from memoryd_hooks._install import Hook
-from memoryd_hooks._install_json import drop_hooks, has_hooks, put_hooks
+from memoryd_hooks._install_json import has_hooks, plan_hooks, plan_no_hooks
 
 __all__ = ["GeminiHost"]
 
@@ -33,12 +33,12 @@ class GeminiHost:
 
     def plan_install(self, place: Place) -> Plan:
         install.scope_of(place, "user", "project")
-        changes = (*install.hook_change(place), *_put(place))
+        changes = (*install.hook_change(place), *plan_hooks(_settings(place), _groups(place)))
         return Plan(changes, () if self.installed(place) else install.notes_of(place, self.info.label))
 
     def plan_uninstall(self, place: Place) -> Plan:
         install.scope_of(place, "user", "project")
-        changes = _drop(place)
+        changes = plan_no_hooks(_settings(place), _groups(place), place.memoryd_home)
         return install.after_uninstall(place, changes)
 
     def checks(self, place: Place) -> Sequence[Check]:
@@ -48,16 +48,6 @@ class GeminiHost:
 def _settings(place: Place) -> Path:
     folder = place.cwd if place.options.get("scope") == "project" else place.home
     return folder / ".gemini" / "settings.json"
-
-
-def _put(place: Place) -> tuple[Change, ...]:
-    groups = _groups(place)
-    return plan_put(_settings(place), lambda text: put_hooks(text, groups), install.PUT_WHY)
-
-
-def _drop(place: Place) -> tuple[Change, ...]:
-    groups = _groups(place)
-    return plan_drop(_settings(place), place.memoryd_home, lambda text: put_hooks(text, groups), drop_hooks, install.DROP_WHY)
 
 
 def _groups(place: Place) -> Mapping[str, Any]:

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from memoryd.errors import ConfigError
-from memoryd.hosts import append_json, drop_json, parse_json
-from memoryd_hooks._install import is_ours
+from memoryd.hosts import Change, append_json, drop_json, parse_json, plan_drop, plan_put
+from memoryd_hooks._install import DROP_WHY, PUT_WHY, is_ours
 
-__all__ = ["drop_hooks", "has_hooks", "put_hooks"]
+__all__ = ["drop_hooks", "has_hooks", "plan_hooks", "plan_no_hooks", "put_hooks"]
 
 
 def has_hooks(text: str) -> bool:
     """Whether a hook of memoryd is in the settings."""
     return bool(_ours(parse_json(text)))
+
+
+def plan_hooks(path: Path, groups: Mapping[str, Mapping[str, Any]]) -> tuple[Change, ...]:
+    """The change that puts ``groups`` into the settings at ``path``."""
+    return plan_put(path, lambda text: put_hooks(text, groups), PUT_WHY)
+
+
+def plan_no_hooks(path: Path, groups: Mapping[str, Mapping[str, Any]], memoryd_home: Path) -> tuple[Change, ...]:
+    """The change that takes them out again."""
+    return plan_drop(path, memoryd_home, lambda text: put_hooks(text, groups), drop_hooks, DROP_WHY)
 
 
 def put_hooks(text: str, groups: Mapping[str, Mapping[str, Any]]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from memoryd.core import row_text, to_micros
 
-__all__ = ["at_of", "mapping", "paths_in", "text_of", "word"]
+__all__ = ["at_of", "mapping", "paths_in", "text_of", "transcript_in", "why_in", "word"]
 
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "workdir")
 
@@ -22,6 +22,19 @@ def word(source: Mapping[str, Any], name: str) -> str:
 def mapping(source: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = source.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def transcript_in(payload: Mapping[str, Any]) -> tuple[str | None, str]:
+    """(path, problem): None is a host that keeps no transcript, by its own setting."""
+    if "transcript_path" in payload and payload["transcript_path"] is None:
+        return None, ""
+    path = word(payload, "transcript_path")
+    return path, "" if path else "the payload gives no transcript_path"
+
+
+def why_in(payload: Mapping[str, Any]) -> str:
+    """What set the event off, under the name that it has there."""
+    return word(payload, "trigger") or word(payload, "source") or word(payload, "reason")
 
 
 def text_of(content: object) -> str:

@@ -52,7 +52,7 @@ class Lane(Generic[S]):
         worker = Worker(self._name)
         try:
             self._side = await worker.run(self._opener)
-        except BaseException:
+        except BaseException:  # also a cancellation: a thread without an owner would never end
             worker.close(0)
             raise
         self._worker = worker

@@ -44,7 +44,7 @@ def open_files(profile: ProfileStore, path: Path, vfs: str | None) -> Files:
     try:
         for options in (Options(synchronous="FULL"), Options(readonly=True, cache_kib=512), Options(readonly=True)):
             opened.append(connect(path, options, vfs=vfs))
-    except BaseException:
+    except BaseException:  # whatever stops the third, the first two are nobody's
         for connection in opened:
             connection.close()
         raise

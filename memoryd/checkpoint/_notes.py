@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any
 import attrs
 
 from memoryd.errors import MemorydError, StoreError
-from memoryd.store import os_errors, write_private
+from memoryd.store import lock_file, os_errors, write_private
 
 __all__ = ["GateNotes", "Notes"]
 
@@ -126,18 +124,8 @@ class GateNotes:
         with os_errors(self._lock):
             fd = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _wait_for(fd, self._lock)
+            if not lock_file(fd, _LOCK_S):
+                raise StoreError(f"{self._lock}: another process holds it", path=str(self._lock))
             yield
         finally:
             os.close(fd)
-
-
-def _wait_for(fd: int, path: Path) -> None:
-    until = time.monotonic() + _LOCK_S
-    while True:
-        try:
-            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                raise StoreError(f"{path}: another process holds it", path=str(path)) from None
-            time.sleep(0.005)

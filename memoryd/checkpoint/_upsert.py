@@ -170,7 +170,7 @@ class Upsert:
         deadline stops it."""
         try:
             yield
-        except BaseException:
+        except BaseException:  # also an interruption: what nobody proved must not count
             with suppress(StoreError):  # as far as the disk lets us; the first error is the one to tell
                 self._take_back(attempt)
             raise

@@ -63,7 +63,7 @@ class Link:
         except DeadlineExceeded as error:
             self.close()
             raise DaemonUnavailable(f"the daemon at {place.socket} does not answer") from error
-        except BaseException:
+        except BaseException:  # half a handshake is of no use to the next call
             self.close()
             raise
 

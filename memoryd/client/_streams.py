@@ -144,7 +144,7 @@ class Streams:
         except trio.TooSlowError:
             stream.close()
             raise DaemonUnavailable(f"the daemon at {self._place.socket} does not answer") from None
-        except BaseException:
+        except BaseException:  # half a handshake is of no use to the next call
             stream.close()
             raise
         return stream

@@ -70,7 +70,7 @@ class _Links:
             if isinstance(error, (DaemonError, DeadlineExceeded)):  # an answer may still come, which is not the next call's
                 link.close()
             raise
-        except BaseException:
+        except BaseException:  # interrupted in the middle: its answer is not the next call's
             link.close()
             raise
         finally:

@@ -48,7 +48,7 @@ class Claim:
                 self._bound = _identity(os.lstat(self.path))
             listener.listen(BACKLOG)
             listener.setblocking(False)
-        except BaseException:
+        except BaseException:  # a socket that is not ours after all
             listener.close()
             raise
         return listener

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from memoryd.hosts._apply import apply_plan as apply_plan
     from memoryd.hosts._apply import backups_of as backups_of
     from memoryd.hosts._apply import foresee as foresee
+    from memoryd.hosts._apply import write_file as write_file
     from memoryd.hosts._consent import IGNORE_FILE as IGNORE_FILE
     from memoryd.hosts._consent import Consent as Consent
     from memoryd.hosts._consent import Pause as Pause
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "_answer": ("answer_hook",),
-    "_apply": ("Applied", "Done", "apply_plan", "backups_of", "foresee"),
+    "_apply": ("Applied", "Done", "apply_plan", "backups_of", "foresee", "write_file"),
     "_consent": ("IGNORE_FILE", "Consent", "Pause", "consent", "excluded_by", "pause", "paused_now", "read_pauses", "resume", "was_paused"),
     "_dialect": ("Dialect", "Heard", "Kind", "Row", "find_dialect"),
     "_gate_main": ("gate_main", "spool_main"),

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +16,9 @@ import attrs
 from memoryd.core import Value
 from memoryd.errors import ConfigError
 from memoryd.hosts._port import Change, Plan
+from memoryd.store import replace_file
 
-__all__ = ["Applied", "Done", "apply_plan", "backups_of", "foresee"]
+__all__ = ["Applied", "Done", "apply_plan", "backups_of", "foresee", "write_file"]
 
 _FOLDER = "backups"
 _MADE = "made.json"  # the directories that installs made, so that an uninstall removes no others
@@ -86,32 +87,14 @@ def _applied(change: Change, home: Path) -> Done:
         _remove_folders(path.parent, home)
     else:
         _make_folders(path.parent, home)
-        _write(path, change.content, change.mode if before is None else path.stat().st_mode & 0o777)
+        write_file(path, change.content, change.mode)
     return Done(change.path, _action(change, before is not None), change.why, backup)
 
 
-def _write(path: Path, content: bytes, mode: int) -> None:
-    """Through a file beside it, which nobody else can read, and a rename."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".memoryd", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            os.fchmod(file.fileno(), mode)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def write_file(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Replace the file as one step.  A symbolic link is followed, and a file that is there keeps its mode.  Raises :class:`OSError`."""
+    path = Path(os.path.realpath(path))
+    replace_file(path, content, stat.S_IMODE(path.stat().st_mode) if path.exists() else mode)
 
 
 # -- what was there before ---------------------------------------------------------------------------------------------------
@@ -127,7 +110,7 @@ def _keep(path: Path, before: bytes, home: Path) -> Path:
     folder = home / _FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     kept = folder / f"{_label(path)}.{time.time_ns():020d}"
-    _write(kept, before, 0o600)
+    replace_file(kept, before)
     for old in _copies(path, home)[:-_KEPT]:
         old.unlink(missing_ok=True)
     return kept
@@ -178,4 +161,4 @@ def _made(home: Path) -> set[str]:
 def _write_made(home: Path, made: set[str]) -> None:
     folder = home / _FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _write(folder / _MADE, json.dumps(sorted(made)).encode(), 0o600)
+    replace_file(folder / _MADE, json.dumps(sorted(made)).encode())

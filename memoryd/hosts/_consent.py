@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -154,17 +153,15 @@ def resume(memoryd_home: Path) -> bool:
 
 
 def _write(memoryd_home: Path, pauses: Sequence[Pause]) -> None:
-    from memoryd.store import home_directory  # with SQLite, which those who only read pauses do not pay for
+    from memoryd.store import (  # with SQLite, which those who only read pauses do not pay for
+        home_directory,
+        replace_file,
+    )
 
     path = memoryd_home / _PAUSES
     data = json.dumps([[one.since, one.until] for one in pauses[-_KEPT:]]).encode("ascii")
     home_directory(memoryd_home)
     try:
-        descriptor, draft = tempfile.mkstemp(prefix=f".{_PAUSES}.", dir=memoryd_home)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
+        replace_file(path, data)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error

@@ -102,7 +102,7 @@ def _locked(path: Path) -> SpoolFile:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BaseException:
+    except BaseException:  # it goes to the caller with the lock, or not at all
         os.close(descriptor)
         raise
     return SpoolFile(path, descriptor)

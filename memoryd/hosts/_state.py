@@ -5,11 +5,9 @@ It is a saving, not a truth: where it is lost the transcript is read from its be
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +17,7 @@ import attrs
 
 from memoryd.core import Value, keyed
 from memoryd.errors import StoreError, StoreLocked
-from memoryd.store import ProfileStore, os_errors, private_directory
+from memoryd.store import ProfileStore, lock_file, os_errors, private_directory
 
 __all__ = ["Hidden", "Known", "Place", "Saved", "States"]
 
@@ -144,7 +142,8 @@ class States:
         with os_errors(path):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _wait_for(descriptor, path, time.monotonic() + patience)
+            if not lock_file(descriptor, patience):
+                raise StoreLocked(f"{path}: another process is taking this session's turns", path=str(path))
             yield
         finally:
             os.close(descriptor)
@@ -176,13 +175,3 @@ def _written(path: Path) -> int:
     with suppress(OSError):
         return path.stat().st_mtime_ns
     return 0
-
-
-def _wait_for(descriptor: int, path: Path, until: float) -> None:
-    while True:
-        try:
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                raise StoreLocked(f"{path}: another process is taking this session's turns", path=str(path)) from None
-            time.sleep(0.005)

@@ -123,6 +123,6 @@ def _replacing(target: Path) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(draft, target)
-    except BaseException:
+    except BaseException:  # half an export must not be taken for one
         draft.unlink(missing_ok=True)
         raise

@@ -45,7 +45,7 @@ def _import(name: str, path: Path) -> ModuleType:
     try:
         with strangers_code(name, "imported"):
             spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException:  # as the import system does: what did not run is not there
         del sys.modules[module_name]
         raise
     return module

@@ -57,7 +57,7 @@ class OpenRuntime:
             for member in kernel.members:
                 if not kernel.is_remote(member):  # a remote one may hang: its writer task opens it
                     await open_member(kernel, member)
-        except BaseException:
+        except BaseException:  # also a cancellation: nobody else closes what was opened
             with trio.CancelScope(shield=True):
                 await self._close_everything()
             raise

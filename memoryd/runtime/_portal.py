@@ -73,7 +73,7 @@ class Portal:
         job = self.submit(call, lambda value, error: answers.put((value, error)))
         try:
             value, error = answers.get()
-        except BaseException:
+        except BaseException:  # what a signal handler raised: nobody waits for the answer any more
             job.cancel()
             raise
         if error is None:

@@ -18,6 +18,7 @@ from memoryd.store._known import check_not_lost as check_not_lost
 from memoryd.store._known import is_lost as is_lost
 from memoryd.store._known import known_stores as known_stores
 from memoryd.store._known import note_store as note_store
+from memoryd.store._locks import lock_file as lock_file
 from memoryd.store._locks import lock_holder as lock_holder
 from memoryd.store._locks import lock_readers as lock_readers
 from memoryd.store._migrate import Schema as Schema
@@ -46,6 +47,7 @@ from memoryd.store._sync import free_bytes as free_bytes
 from memoryd.store._sync import fsync_directory as fsync_directory
 from memoryd.store._sync import home_directory as home_directory
 from memoryd.store._sync import private_directory as private_directory
+from memoryd.store._sync import replace_file as replace_file
 from memoryd.store._sync import write_private as write_private
 from memoryd.store._tokenizer import load_tokenizer as load_tokenizer
 from memoryd.store._worker import Worker as Worker

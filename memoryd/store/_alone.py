@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from memoryd.errors import StoreLocked
 from memoryd.store._errors import os_errors
 from memoryd.store._here import is_open_here
+from memoryd.store._locks import lock_file
 
 __all__ = ["alone", "check_attended"]
 
@@ -61,7 +61,9 @@ def _maintenance_lock(directory: Path) -> Iterator[None]:
     with os_errors(path):
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        _lock(fd, directory)
+        if not lock_file(fd, PATIENCE):  # whoever looks whether somebody is alone holds the lock for an instant
+            problem = "is being restored, repaired or moved by another process"
+            raise StoreLocked(f"{directory} {problem}", path=str(directory))
         _mine.add(directory)
         try:
             yield
@@ -69,21 +71,6 @@ def _maintenance_lock(directory: Path) -> Iterator[None]:
             _mine.discard(directory)
     finally:
         os.close(fd)
-
-
-def _lock(fd: int, directory: Path) -> None:
-    """Whoever looks whether somebody is alone holds the lock for an instant: that is waited for."""
-    import fcntl
-
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                problem = "is being restored, repaired or moved by another process"
-                raise StoreLocked(f"{directory} {problem}", path=str(directory)) from None
-            time.sleep(0.005)
 
 
 def _is_open(path: Path) -> bool:

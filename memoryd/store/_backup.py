@@ -32,7 +32,7 @@ def back_up(source: Connection, target: Path, *, mode_of: Path, vfs: str | None 
             _copy(source, draft, mode_of, vfs)
         with os_errors(target):
             os.replace(draft, target)
-    except BaseException:
+    except BaseException:  # half a copy is no backup
         _remove(draft)
         raise
     fsync_directory(target.parent)
@@ -50,7 +50,7 @@ def snapshot(
         with source.transaction("DEFERRED"), OUTSIDE:
             source.all("SELECT count(*) FROM sqlite_schema")  # from here on it sees no change
             _copy(source, target, mode_of, vfs, on_progress)
-    except BaseException:
+    except BaseException:  # the same
         _remove(target)
         raise
     finally:

@@ -142,7 +142,7 @@ class Connection:
             try:
                 yield
                 self.run("COMMIT")
-            except BaseException:
+            except BaseException:  # also a cancellation: a transaction never outlives its block
                 self._roll_back()
                 raise
 
@@ -319,7 +319,7 @@ def _open(uri: str, path: Path, options: Options, flags: int, vfs: str | None) -
         raise_mapped(error, path)
     try:
         apply_pragmas(raw, options)
-    except BaseException as error:
+    except BaseException as error:  # whatever it was, nobody else closes this one
         number = raw.system_errno
         raw.close(True)
         if isinstance(error, apsw.Error):

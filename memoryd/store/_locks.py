@@ -1,18 +1,38 @@
-"""Who holds a lock: the one thing that a user needs to know about a store that is locked, or whose write-ahead log cannot shrink."""
+"""Locks: waiting for a file's, and who holds one of SQLite's: what a user needs to know about a store that is locked, or whose
+write-ahead log cannot shrink."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["lock_holder", "lock_readers"]
+__all__ = ["lock_file", "lock_holder", "lock_readers"]
+
+_LOOK = 0.005
 
 WRITE_LOCK_BYTE = 120
 """Where SQLite's WAL-mode write lock lies in the ``-shm`` file; part of its file format."""
 
 READ_LOCK_BYTES = range(123, 128)
 """Where its read locks lie: each holds a place of the write-ahead log, and what follows stays until it is let go."""
+
+
+def lock_file(fd: int, patience: float) -> bool:
+    """Take the ``flock`` of an open file for this process alone; False where another keeps it for ``patience`` seconds."""
+    import fcntl  # missing where memoryd does not run, and the import must work to say so
+
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_LOOK)
+        else:
+            return True
 
 
 def lock_holder(path: Path, table: Path = Path("/proc/locks")) -> int | None:

@@ -193,21 +193,28 @@ def _may_be_there(home: Path) -> bool:
 
 def write_private(path: Path, data: bytes) -> None:
     """Replace the file at ``path`` as one step: readers and crashes see the old content or the new.  Mode 0600, synced."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     with os_errors(path):
-        try:
-            _write_new(draft, data)
-            os.replace(draft, path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-    fsync_directory(path.parent)
+        replace_file(path, data)
 
 
-def _write_new(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, mode: int = PRIVATE_FILE) -> None:
+    """:func:`write_private` for a file that is none of a store's: with any ``mode``, and it raises :class:`OSError` as it comes."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        _write_new(draft, data, mode)
+        os.replace(draft, path)
+    except BaseException:  # whatever it was, a draft is of no use to anybody
+        draft.unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def _write_new(path: Path, data: bytes, mode: int) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
     with os.fdopen(fd, "wb") as file:
         file.write(data)
+        if mode != PRIVATE_FILE:
+            os.fchmod(fd, mode)
         file.flush()
         file_sync(fd)
 

@@ -133,7 +133,7 @@ def _fork(main: Any, asked: Mapping[str, Any]) -> int:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         main(*asked["main"])
         code = 0
-    except BaseException:
+    except BaseException:  # this process ends here: its parent reads what happened
         sys.excepthook(*sys.exc_info())
         raise
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,17 +18,6 @@ from tests.adapters.hermes.hosts.world import World
 ROOT = Path(__file__).parents[3]
 HOSTS = os.environ.get("MEMORYD_HOSTS", "")  # read here: tests do not see the user's variables
 MakeWorld = Callable[..., World]
-
-
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this tree."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (built,) = folder.glob("*.whl")
-    return built
 
 
 @pytest.fixture(scope="session")
