@@ -81,6 +81,7 @@ class Runtime(RuleBasedStateMachine):
         self.numbers = count(1)
         self.model = Model()
         self.turn_ids: dict[tuple[str, str, str], str] = {}
+        self.held_repeats: dict[tuple[str, str, str], str] = {}
         self.lock: Connection | None = None
         self.locked = ""
         self.open()
@@ -115,9 +116,9 @@ class Runtime(RuleBasedStateMachine):
         self.check_state(accepted)
         key = (user, session, turn_id)
         if accepted.reason == "duplicate":
-            assert self.turn_ids.get(key) == accepted.event_id
+            assert accepted.event_id in (self.turn_ids.get(key), self.held_repeats.get(key))
         elif self.locked == "log.db" and key in self.turn_ids:
-            return  # held, and found to be a repeat when the log takes it
+            self.held_repeats[key] = accepted.event_id  # held, and found to be a repeat when the log takes it
         else:
             assert key not in self.turn_ids
             self.turn_ids[key] = accepted.event_id
@@ -272,6 +273,7 @@ class Runtime(RuleBasedStateMachine):
         if self.lock is not None:
             self.lock.close()
             self.lock, self.locked = None, ""
+            self.held_repeats.clear()
             self.memory.flush(20)
             assert self.memory.drain(20)
             self.memory.close()
@@ -285,6 +287,7 @@ class Runtime(RuleBasedStateMachine):
         assert self.lock is not None
         self.lock.close()
         self.lock, self.locked = None, ""
+        self.held_repeats.clear()
         self.open()
 
     def store_path(self, name: str) -> Path:
